@@ -115,20 +115,28 @@ minimum = _two(lambda b, x, y: b.select(b.icmp_signed("<", x, y), x, y))
 maximum = _two(lambda b, x, y: b.select(b.icmp_signed(">", x, y), x, y))
 
 
-@intrinsic
-def add_floats(typingctx, a, b):
-    """IEEE sum, rounded to nearest even, of lanes that hold binary32 (or, widened, binary64) bit patterns."""
-    common = common_type(a, b)
-    if common is None or common.bits < 32:
-        return None
+def _float_function(name):
+    """IEEE `fadd` or `fsub`, rounded to nearest even, of lanes that hold binary32 (or, widened, binary64) bits."""
 
-    def codegen(context, builder, sig, args):
-        element = ir.FloatType() if common.bits == 32 else ir.DoubleType()
-        vector = ir.VectorType(element, common.count)
-        x, y = (builder.bitcast(splat(builder, value, common), vector) for value in args)
-        return builder.bitcast(builder.fadd(x, y), common.llvm)
+    @intrinsic
+    def function(typingctx, a, b):
+        common = common_type(a, b)
+        if common is None or common.bits < 32:
+            return None
 
-    return common(a, b), codegen
+        def codegen(context, builder, sig, args):
+            element = ir.FloatType() if common.bits == 32 else ir.DoubleType()
+            vector = ir.VectorType(element, common.count)
+            operands = [builder.bitcast(splat(builder, value, common), vector) for value in args]
+            return builder.bitcast(getattr(builder, name)(*operands), common.llvm)
+
+        return common(a, b), codegen
+
+    return function
+
+
+add_floats = _float_function("fadd")
+subtract_floats = _float_function("fsub")
 
 
 @intrinsic

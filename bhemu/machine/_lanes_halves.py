@@ -9,7 +9,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from bhemu.machine._lanes_type import LaneType, row_pointer
+from bhemu.machine._lanes_type import LaneType, row_pointer, splat
+
+_WORDS = LaneType(16, 32)
+_HALVES = LaneType(32, 16)
 
 
 def _recut(source_count, source_bits, target_count, target_bits):
@@ -33,51 +36,44 @@ as_halves = _recut(16, 32, 32, 16)
 as_words = _recut(32, 16, 16, 32)
 
 
-def _pack_rows(first):
-    """Of the 32 + 32 halves of two rows of 16 words, every second one from `first`."""
+def _shuffled(sources, target, order):
+    """Halves of one or two values, chosen and recut; an integer counts as a row pair with this number everywhere."""
 
     @intrinsic
     def function(typingctx, a, b):
-        source = LaneType(16, 32)
-        if a != source or b != source:
+        if b != sources or not (a == sources or (sources.bits == 16 and isinstance(a, types.Integer))):
             return None
-        target = LaneType(32, 16)
 
         def codegen(context, builder, sig, args):
-            low, high = (builder.bitcast(value, target.llvm) for value in args)
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), list(range(first, 64, 2)))
-            return builder.shuffle_vector(low, high, mask)
+            halves = [builder.bitcast(splat(builder, value, sources), _HALVES.llvm) for value in args]
+            chosen = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), 32), order))
+            return builder.bitcast(chosen, target.llvm)
 
         return target(a, b), codegen
 
     return function
 
 
-pack_rows = _pack_rows(0)
-pack_high_rows = _pack_rows(1)
+pack_rows = _shuffled(_WORDS, _HALVES, [*range(0, 64, 2)])
+pack_high_rows = _shuffled(_WORDS, _HALVES, [*range(1, 64, 2)])
+_QUADS = [32 * row + column for four in range(0, 32, 8) for row in range(2) for column in range(four, four + 8, 2)]
+pack_quads = _shuffled(_WORDS, _HALVES, _QUADS)
+pack_high_quads = _shuffled(_WORDS, _HALVES, [n + 1 for n in _QUADS])
+first_row_words = _shuffled(_HALVES, _WORDS, [8 * (i // 4) + i % 4 + half for i in range(16) for half in (0, 32)])
+second_row_words = _shuffled(_HALVES, _WORDS, [8 * (i // 4) + i % 4 + 4 + half for i in range(16) for half in (0, 32)])
 
 
-def _widened_row(first):
-    """16 of 32 halves, from `first`, as the high halves of words."""
+@intrinsic
+def quads_of_rows(typingctx, pair):
+    if pair != _HALVES:
+        return None
 
-    @intrinsic
-    def function(typingctx, a):
-        if not isinstance(a, LaneType) or a != LaneType(32, 16):
-            return None
-        target = LaneType(16, 32)
+    def codegen(context, builder, sig, args):
+        order = [n // 2 for n in _QUADS]
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 32), order)
+        return builder.shuffle_vector(args[0], ir.Constant(_HALVES.llvm, ir.Undefined), mask)
 
-        def codegen(context, builder, sig, args):
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(first, first + 16)))
-            row = builder.shuffle_vector(args[0], ir.Constant(sig.args[0].llvm, ir.Undefined), mask)
-            return builder.shl(builder.zext(row, target.llvm), ir.Constant(target.llvm, [16] * 16))
-
-        return target(a), codegen
-
-    return function
-
-
-first_row_high = _widened_row(0)
-second_row_high = _widened_row(16)
+    return _HALVES(pair), codegen
 
 
 @intrinsic

@@ -138,12 +138,36 @@ def pack_high_rows(a: Lanes, b: Lanes) -> Lanes:
     return np.concatenate([as_halves(a)[1::2], as_halves(b)[1::2]])
 
 
-def first_row_high(a: Lanes) -> Lanes:
-    return a[:16].astype(np.int32) << 16
+def quads_of_rows(pair: Lanes) -> Lanes:
+    return np.ascontiguousarray(pair.reshape(2, 4, 4).transpose(1, 0, 2)).reshape(32)
 
 
-def second_row_high(a: Lanes) -> Lanes:
-    return a[16:].astype(np.int32) << 16
+def pack_quads(a: Lanes, b: Lanes) -> Lanes:
+    return quads_of_rows(pack_rows(a, b))
+
+
+def pack_high_quads(a: Lanes, b: Lanes) -> Lanes:
+    return quads_of_rows(pack_high_rows(a, b))
+
+
+def _row_words(low: Any, high: Lanes, row: int) -> Lanes:
+    pairs = [np.broadcast_to(_scalar(low, high), 32), high]
+    halves = np.stack([pair.reshape(4, 2, 4)[:, row].reshape(16) for pair in pairs], axis=1)
+    return as_words(halves.reshape(32).view(LaneArray))
+
+
+def first_row_words(low: Any, high: Lanes) -> Lanes:
+    return _row_words(low, high, 0)
+
+
+def second_row_words(low: Any, high: Lanes) -> Lanes:
+    return _row_words(low, high, 1)
+
+
+def subtract_floats(a: Lanes, b: Lanes) -> Lanes:
+    kind = f"f{a.dtype.itemsize}"
+    with np.errstate(all="ignore"):
+        return (a.view(kind) - b.view(kind)).view(a.dtype)
 
 
 def load_row_pair(array: Lanes, row: Any) -> Lanes:

@@ -14,12 +14,13 @@ The matrix unit has 16 columns, the vector unit 32 lanes. A lane value is writte
     shift_right_logical, leading_zeros, population_count
     widen, widen_unsigned, narrow                    32 to 64 bits and back
     to_floats                                        signed integers as binary32 bits, rounded to nearest even
-    add_floats                                       IEEE sum of lanes that hold binary32 (widened: binary64) bits
+    add_floats, subtract_floats                      of lanes that hold binary32 (widened: binary64) bits, as in IEEE
     multiply_add_floats                              a * b + c of binary32 bits, rounded once
     load_row_pair, store_row_pair                    two rows of a 16-bit array as 32 lanes of 16 bits
     pack_rows                                        two rows of 16 lanes, cut to 16 bits, as 32 lanes of 16 bits
     pack_high_rows                                   the same with the high halves
-    first_row_high, second_row_high                  a row of such a pair as 16 words whose high halves it is
+    pack_quads, pack_high_quads, quads_of_rows       the same in turn: four columns of one row, four of the other
+    first_row_words, second_row_words                a row of two such pairs as 16 words: (low halves, high halves)
     as_halves, as_words                              16 lanes of 32 bits as 32 of 16 bits, low half first, and back
     splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
@@ -41,7 +42,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         as_halves,
         as_integers,
         as_words,
-        first_row_high,
+        first_row_words,
         gather,
         horizontal_maximum,
         horizontal_minimum,
@@ -62,10 +63,13 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         minimum,
         multiply_add_floats,
         narrow,
+        pack_high_quads,
         pack_high_rows,
+        pack_quads,
         pack_rows,
         population_count,
-        second_row_high,
+        quads_of_rows,
+        second_row_words,
         shift_right_logical,
         shuffle,
         splat16,
@@ -74,6 +78,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         store16_at,
         store32,
         store_row_pair,
+        subtract_floats,
         to_floats,
         where,
         widen,
@@ -110,6 +115,7 @@ else:
         store16,
         store16_at,
         store32,
+        subtract_floats,
         to_floats,
         where,
         widen,
@@ -118,11 +124,14 @@ else:
     from bhemu.machine._lanes_halves import (
         as_halves,
         as_words,
-        first_row_high,
+        first_row_words,
         load_row_pair,
+        pack_high_quads,
         pack_high_rows,
+        pack_quads,
         pack_rows,
-        second_row_high,
+        quads_of_rows,
+        second_row_words,
         store_row_pair,
     )
 
@@ -131,7 +140,7 @@ __all__ = [
     "as_halves",
     "as_integers",
     "as_words",
-    "first_row_high",
+    "first_row_words",
     "gather",
     "horizontal_maximum",
     "horizontal_minimum",
@@ -152,10 +161,13 @@ __all__ = [
     "minimum",
     "multiply_add_floats",
     "narrow",
+    "pack_high_quads",
     "pack_high_rows",
+    "pack_quads",
     "pack_rows",
     "population_count",
-    "second_row_high",
+    "quads_of_rows",
+    "second_row_words",
     "shift_right_logical",
     "shuffle",
     "splat16",
@@ -164,6 +176,7 @@ __all__ = [
     "store16_at",
     "store32",
     "store_row_pair",
+    "subtract_floats",
     "to_floats",
     "where",
     "widen",

@@ -80,8 +80,11 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         x, y = load16(a, 0), load16(a, 1)
         pair = lanes.pack_high_rows(x, y)
         store16(out, 0, lanes.as_words(pair))
-        store16(out, 1, lanes.first_row_high(pair))
-        store16(out, 2, lanes.second_row_high(pair))
+        other = lanes.pack_rows(x, y)
+        store16(out, 1, lanes.first_row_words(1, pair))
+        store16(out, 2, lanes.second_row_words(-2, pair))
+        store16(out, 3, lanes.first_row_words(other, pair))
+        store16(out, 4, lanes.second_row_words(other, pair))
 
     def floats(a, out):
         # Signs and mantissas at random, exponents so that terms overlap, and ties.

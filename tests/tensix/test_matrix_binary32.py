@@ -1,4 +1,4 @@
-"""Dot products as binary32 lanes and as integers: two computations of the same rule (math F8..F13)."""
+"""Dot products and products as binary32 lanes and as integers: two computations of the same rule (math F8..F13)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pytest
 from numba import njit
 
 from bhemu.machine.codegen import JIT, record_of
+from bhemu.machine.lanes import lane, load16, splat16
 from bhemu.machine.state import TILE_TYPE, new_tiles, reset
+from bhemu.tensix.matrix.binary32 import scale_of
 from bhemu.tensix.matrix.dot import dot_rows
 from bhemu.tensix.matrix.dot_large import dot_rows_of_large
+from bhemu.tensix.matrix.elementwise import _multiply_bf16, _multiply_row, _multiply_tf32
 from bhemu.tensix.matrix.fidelity import exponent_bias
 from bhemu.tensix.matrix.operands import BF16_STYLE, FP16_STYLE, TF32_STYLE, VIEW_32, VIEW_BF16, VIEW_FP16
 
@@ -130,3 +133,52 @@ def test_operands_that_are_kept_decoded_are_used_only_while_they_are_the_same() 
             results.append(t.dst.copy())
         np.testing.assert_array_equal(results[0], results[1], err_msg=f"step {step}")
     assert t.prepared.versions - decoded_before < 1500  # half of the products at least have found both blocks decoded
+
+
+@njit
+def _products(address, short, phase, trim, a_row, b_row, b_step, spread, row):  # type: ignore[no-untyped-def]
+    """How many rows of ELWMUL binary32 has made; the others are made as integers. Less than 0: all of them are."""
+    t = TILE_AT(address)
+    bias, scale = exponent_bias(BF16_STYLE, VIEW_BF16, phase), scale_of(exponent_bias(BF16_STYLE, VIEW_BF16, 0))
+    done = 0
+    if short > 0:
+        done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
+    elif short == 0:
+        done = _multiply_tf32(t, phase, scale, bias, a_row, b_row, b_step, spread, trim, trim, row)
+    for i in range(done, 8):
+        a, b = load16(t.srca, a_row + i) & trim, load16(t.srcb, b_row + i * b_step) & trim
+        _multiply_row(t, bias, VIEW_BF16, phase, a, splat16(lane(b, 0)) if spread else b, False, row + i)
+    return done
+
+
+@pytest.mark.skipif(not JIT, reason="compares thousands of compiled products; the plain text has the vectors")
+@pytest.mark.parametrize("style", [BF16_STYLE, TF32_STYLE])
+def test_products_of_binary32_are_the_products_of_integers(style: int) -> None:
+    rng = np.random.default_rng([style, 7])
+    tiles = new_tiles(1)
+    reset(tiles, 0)
+    t: Any = tiles[0]
+    trim = 0x7FFFF if style == TF32_STYLE else 0x7F8FF
+    made = 0
+    for _ in range(4 * CASES):
+        middle, width = int(rng.integers(1, 256)), int(rng.choice([0, 3, 8, 14, 40, 300]))
+        # Products about which Dst is, and at times those at the least exponent.
+        other = int(np.clip(rng.choice([middle, 254 - middle, 127 - middle]), 1, 255))
+        for file, centre in ((t.srca, middle), (t.srcb, other)):
+            file[0] = _cells(rng, max(1, centre - width), max(1, min(255, centre + width)))
+        phase = int(rng.integers(0, 4))
+        product = middle + other + exponent_bias.py_func(style, VIEW_BF16, phase)  # type: ignore[attr-defined]
+        dst = _dst(rng, VIEW_BF16, product - width - 14, product + width + 14)
+        valid = rng.random(t.dst_valid.shape) < 0.9
+        a_row, b_row, row = int(rng.integers(0, 7)) * 8, int(rng.integers(0, 57)), int(rng.integers(0, 60)) * 8
+        b_step, spread = int(rng.integers(0, 2)), bool(rng.random() < 0.3)
+        results = []
+        for short in (-1, 1 if style == BF16_STYLE or phase == 0 else 0, 0):
+            t.dst[...], t.dst_valid[...] = dst, valid
+            done = _products(tiles.ctypes.data, short, phase, trim, a_row, b_row, b_step, spread, row)
+            results.append((t.dst.copy(), t.dst_valid.copy()))
+            made += done if short > 0 else 0
+        for result in results[1:]:
+            np.testing.assert_array_equal(results[0][0], result[0])
+            np.testing.assert_array_equal(results[0][1], result[1])
+    assert made > CASES  # not all exponents are too large

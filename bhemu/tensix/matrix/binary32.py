@@ -19,19 +19,20 @@ import numpy as np
 from bhemu.machine.dst import BF16_SIGN, DST_ROWS, bf16_of_cell_halves
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
-    add_floats,
-    first_row_high,
+    first_row_words,
     load16,
     load_row_pair,
     mask32,
     mask_bits,
     minimum,
     pack_high_rows,
-    second_row_high,
+    quads_of_rows,
+    second_row_words,
     shift_right_logical,
     splat16,
     store16,
     store_row_pair,
+    subtract_floats,
     where,
 )
 from bhemu.machine.types import Bool, Int, Lanes, TileRecord
@@ -49,13 +50,14 @@ EXPONENT_LSB: Final = 23
 _SRC_MANTISSA_LEFT: Final = 13
 """From the mantissa of a Src cell in its low bits to that of a binary32 number."""
 _SRC_SIGN_LEFT: Final = 13
-_ROUND: Final = 13
-_HALF: Final = 1 << 22
+ROUNDER: Final = (13 << EXPONENT_LSB) | (1 << 22)
+"""From an exponent in place to 1.5 * 2^23 units of 2^-10."""
 LITTLE: Final = 1 << 5
 """2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
 QUARTER: Final = 12 << EXPONENT_LSB
 """From the place of an exponent to that of a quarter of its unit of 2^-10."""
 BF16_EXPONENT_LSB: Final = 7
+BF16_EXPONENT: Final = 0xFF << BF16_EXPONENT_LSB
 
 
 @kernel(forceinline=True)
@@ -93,7 +95,7 @@ def slice_of_a(cell: Lanes, phase: Int, scale: Int, more: Int) -> Lanes:
     """
     one = (src_exponent(cell) | src_sign(cell)) + (scale << EXPONENT_LSB)
     if phase & 1:
-        return subtract(one | src_mantissa(cell, 0x03E) | more, one)
+        return subtract_floats(one | src_mantissa(cell, 0x03E) | more, one)
     return one | src_mantissa(cell, 0x3C0) | more
 
 
@@ -101,7 +103,7 @@ def slice_of_a(cell: Lanes, phase: Int, scale: Int, more: Int) -> Lanes:
 def slice_of_b(cell: Lanes, phase: Int, scale: Int) -> Lanes:
     """The slice of a row of SrcB, as `slice_of_a` does it."""
     one = (src_exponent(cell) | src_sign(cell)) + (scale << EXPONENT_LSB)
-    return subtract(one | src_mantissa(cell, 0x00F), one) if phase & 2 else one | src_mantissa(cell, 0x3F0)
+    return subtract_floats(one | src_mantissa(cell, 0x00F), one) if phase & 2 else one | src_mantissa(cell, 0x3F0)
 
 
 @kernel(forceinline=True)
@@ -113,12 +115,7 @@ def alive(cell: Lanes, number: Lanes) -> Lanes:
 @kernel(forceinline=True)
 def rounder(exponent: Lanes) -> Lanes:
     """1.5 * 2^23 units of 2^-10 at an exponent (its field in place): what makes a sum round to them."""
-    return exponent + ((_ROUND << EXPONENT_LSB) | _HALF)
-
-
-@kernel(forceinline=True)
-def subtract(a: Lanes, b: Lanes) -> Lanes:
-    return add_floats(a, b ^ SIGN)
+    return exponent + ROUNDER
 
 
 @kernel(forceinline=True)
@@ -128,17 +125,39 @@ def _pair_of(row: Int) -> Int:
 
 
 @kernel(forceinline=True)
-def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
-    """Two rows of the BF16 view, from an even one on, and whether their exponents are small enough (F6, F12).
-
-    Where a row is not valid, it is zero.
-    The numbers are a little larger than they are: they are to be rounded half up on the magnitude.
-    """
+def _bf16_cells(t: TileRecord, row: Int) -> Lanes:
+    """Two rows of the BF16 view, from an even one on; zero where a row is not valid (F6)."""
     valid = np.int64(t.dst_valid_u16[_pair_of(row)])  # a byte each, 0 or 1
-    cells = where(mask32((valid & 1 | (valid & 0x100) << 8) * 0xFFFF), load_row_pair(t.dst, row), 0)
-    exponent = cells & 0xFF
-    bits = where(exponent != 0, bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB), 0)
-    return first_row_high(bits) | 1, second_row_high(bits) | 1, mask_bits(exponent > MOST) == 0
+    return where(mask32((valid & 1 | (valid & 0x100) << 8) * 0xFFFF), load_row_pair(t.dst, row), 0)
+
+
+@kernel(forceinline=True)
+def bf16_exponents(cells: Lanes) -> Lanes:
+    """The exponent fields of halves whose low bytes they are, in place in BF16 numbers."""
+    return (cells << BF16_EXPONENT_LSB) & BF16_EXPONENT
+
+
+@kernel(forceinline=True)
+def load_bf16_numbers(t: TileRecord, row: Int) -> tuple[Lanes, Lanes]:
+    """Two rows of the BF16 view, in quads, as numbers with headroom, and exponent fields without it (F6, F12)."""
+    cells = quads_of_rows(_bf16_cells(t, row))
+    exponent = bf16_exponents(cells)
+    number = bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB)
+    return where(exponent != 0, number, 0), exponent
+
+
+@kernel(forceinline=True)
+def larger_words(numbers: Lanes) -> tuple[Lanes, Lanes]:
+    """Two rows of BF16 numbers as binary32, a little larger: they are to be rounded half up on the magnitude (F12)."""
+    return first_row_words(1, numbers), second_row_words(1, numbers)
+
+
+@kernel(forceinline=True)
+def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
+    """Two rows of the BF16 view as `larger_words`, and whether their exponents are small enough (F6, F12)."""
+    numbers, exponent = load_bf16_numbers(t, row)
+    number0, number1 = larger_words(numbers)
+    return number0, number1, mask_bits(exponent > (MOST << BF16_EXPONENT_LSB)) == 0
 
 
 @kernel(forceinline=True)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import add_floats, load16, maximum, multiply_add_floats, splat16, where
+from bhemu.machine.lanes import add_floats, load16, maximum, multiply_add_floats, splat16, subtract_floats, where
 from bhemu.machine.types import Int, Lanes, TileRecord
 from bhemu.tensix.matrix.binary32 import (
     EXPONENT,
@@ -28,7 +28,6 @@ from bhemu.tensix.matrix.binary32 import (
     scale_of,
     store_bf16_pair,
     store_fp16,
-    subtract,
 )
 from bhemu.tensix.matrix.dot_large import GROUP, TERM_SHIFT, dot_rows_of_large
 from bhemu.tensix.matrix.dst import accumulate_two
@@ -50,7 +49,7 @@ def _b(t: TileRecord, block: Int, row: Int, k: Int) -> Lanes:
 @kernel(forceinline=True)
 def _total(sums: Lanes, exponent: Lanes) -> Lanes:
     """What products added to a group's rounder; nothing where no product's exponent is above zero (F9)."""
-    return where(exponent > (HEADROOM << EXPONENT_LSB), subtract(sums, rounder(exponent)), 0)
+    return where(exponent > (HEADROOM << EXPONENT_LSB), subtract_floats(sums, rounder(exponent)), 0)
 
 
 @kernel(forceinline=True)
@@ -77,7 +76,7 @@ def _sum(number: Lanes, sums0: Lanes, exponent0: Lanes, sums1: Lanes, exponent1:
     base = rounder(greatest)
     total = add_floats(base, _term(_total(sums0, exponent0), exponent0, greatest))
     total = add_floats(total, _term(_total(sums1, exponent1), exponent1, greatest))
-    return subtract(add_floats(total, number), base)
+    return subtract_floats(add_floats(total, number), base)
 
 
 @kernel(forceinline=True)

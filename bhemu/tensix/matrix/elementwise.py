@@ -9,7 +9,7 @@ import numpy as np
 from bhemu.machine.faults import DONE, REFUSED, WAIT
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
-from bhemu.machine.types import Int, Lanes, TileRecord
+from bhemu.machine.types import Bool, Int, Lanes, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.binary32 import scale_of
@@ -24,8 +24,9 @@ from bhemu.tensix.matrix.integer import (
     integer,
     multiply_row_integer,
 )
-from bhemu.tensix.matrix.narrow import add_pair, multiply_pair
+from bhemu.tensix.matrix.narrow import add_pair, multiply_bf16_pairs, multiply_pair
 from bhemu.tensix.matrix.operands import (
+    BF16_CELL,
     FP16_STYLE,
     INT8_STYLE,
     NO_STYLE,
@@ -171,8 +172,46 @@ def _add_bf16(
     return _ROWS
 
 
+@kernel(forceinline=True)
+def _multiply_bf16_rows(
+    t: TileRecord,
+    phase: Int,
+    scale: Int,
+    bias: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    row: Int,
+) -> Int:
+    for i in range(0, _ROWS, 4):
+        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, -1, -1, 0)
+        a2, a3, b2, b3 = _operands(t, a_row + i + 2, b_row + (i + 2) * b_step, b_step, spread, -1, -1, 0)
+        if not multiply_bf16_pairs(t, (a0, a1, a2, a3), (b0, b1, b2, b3), phase, scale, bias, row + i):
+            return i
+    return _ROWS
+
+
 @kernel
 def _multiply_bf16(
+    t: TileRecord,
+    phase: Int,
+    scale: Int,
+    bias: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    row: Int,
+) -> Int:
+    """Products into the BF16 view, as `_add_bf16` does sums; operands are `_are_bf16`."""
+    if phase == 0:  # which takes fewer steps, and for many operations is the only one
+        return _multiply_bf16_rows(t, 0, scale, bias, a_row, b_row, b_step, spread, row)
+    return _multiply_bf16_rows(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
+
+
+@kernel
+def _multiply_tf32(
     t: TileRecord,
     phase: Int,
     scale: Int,
@@ -185,12 +224,20 @@ def _multiply_bf16(
     b_trim: Int,
     row: Int,
 ) -> Int:
-    """Products into the BF16 view, as `_add_bf16` does sums."""
+    """The same, of any operands."""
     for i in range(0, _ROWS, 2):
         a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, 0)
         if not multiply_pair(t, VIEW_BF16, a0, b0, a1, b1, phase, scale, bias, row + i):
             return i
     return _ROWS
+
+
+@kernel(forceinline=True)
+def _are_bf16(phase: Int, a_trim: Int, b_trim: Int) -> Bool:
+    """True when of both operands only the bits of BF16 numbers are multiplied (F4, F8)."""
+    a_used = a_trim if phase & 1 else a_trim & BF16_CELL
+    b_used = b_trim if phase & 2 else b_trim & BF16_CELL
+    return a_used == BF16_CELL and b_used == BF16_CELL
 
 
 @kernel
@@ -248,7 +295,10 @@ def _elementwise(
     done: Int = np.int64(0)
     if narrow and view == VIEW_BF16:
         if operation == _MULTIPLY:
-            done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, a_trim, b_trim, row)
+            if _are_bf16(phase, a_trim, b_trim):
+                done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
+            else:
+                done = _multiply_tf32(t, phase, scale, bias, a_row, b_row, b_step, spread, a_trim, b_trim, row)
         else:
             done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim, flip, row)
     for i in range(done, _ROWS, 2):

@@ -7,16 +7,38 @@ and then rounds them to 2^-10. Aligned by up to 13 places the first step is exac
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+from bhemu.machine.dst import BF16_SIGN
 from bhemu.machine.kernel import kernel
-from bhemu.machine.lanes import add_floats, mask_bits, maximum, multiply_add_floats, where
+from bhemu.machine.lanes import (
+    add_floats,
+    first_row_words,
+    mask_bits,
+    maximum,
+    multiply_add_floats,
+    pack_high_quads,
+    pack_quads,
+    second_row_words,
+    shift_right_logical,
+    subtract_floats,
+    where,
+)
 from bhemu.machine.types import Bool, Int, Lanes, TileRecord
 from bhemu.tensix.matrix.binary32 import (
+    BF16_EXPONENT,
+    BF16_EXPONENT_LSB,
     EXPONENT,
     EXPONENT_LSB,
     HEADROOM,
     LARGE,
     MOST,
     QUARTER,
+    ROUNDER,
+    SIGN,
+    bf16_exponents,
+    larger_words,
+    load_bf16_numbers,
     load_bf16_pair,
     load_fp16,
     rounder,
@@ -27,9 +49,15 @@ from bhemu.tensix.matrix.binary32 import (
     src_sign,
     store_bf16_pair,
     store_fp16,
-    subtract,
 )
 from bhemu.tensix.matrix.operands import SRC_MANTISSA, VIEW_BF16
+
+_TOP_LSB: Final = 11  # of the upper seven bits of a Src cell's mantissa
+# What slices keep of them (F8)
+_HIGH_A: Final = 0x3C0 >> 3
+_LOW_A: Final = 0x03E >> 3
+_HIGH_B: Final = 0x3F0 >> 3
+_LOW_B: Final = 0x00F >> 3
 
 
 @kernel(forceinline=True)
@@ -50,14 +78,14 @@ def _sum(a: Lanes, e_a: Lanes, b: Lanes, e_b: Lanes) -> tuple[Lanes, Lanes]:
     """(sum in units of 2^-10 at the greater exponent, that exponent) of two rows of operands (F11)."""
     exponent = maximum(e_a, e_b) + (HEADROOM << EXPONENT_LSB)
     base = rounder(exponent)
-    return subtract(add_floats(add_floats(base, _operand(a, e_a)), _operand(b, e_b)), base), exponent
+    return subtract_floats(add_floats(add_floats(base, _operand(a, e_a)), _operand(b, e_b)), base), exponent
 
 
 @kernel(forceinline=True)
 def _accumulate(term: Lanes, exponent: Lanes, number: Lanes) -> Lanes:
     """A term that is a quarter of a unit larger, and a Dst row, added at the greater exponent (F12 steps 1 to 4)."""
     base = rounder(maximum(exponent, number & EXPONENT))
-    return subtract(add_floats(add_floats(base, term), number), base)
+    return subtract_floats(add_floats(add_floats(base, term), number), base)
 
 
 @kernel(forceinline=True)
@@ -127,3 +155,89 @@ def multiply_pair(
     term0, e0 = _product(a0, e_a0, b0, e_b0, phase, scale, bias)
     term1, e1 = _product(a1, e_a1, b1, e_b1, phase, scale, bias)
     return _accumulate_pair(t, view, row, term0, e0, term1, e1)
+
+
+@kernel(forceinline=True)
+def _top(low: Lanes, high: Lanes) -> Lanes:
+    """Of two rows of Src cells, as low and high halves: sign (bit 7) and the upper seven bits of the mantissa."""
+    return shift_right_logical(low, _TOP_LSB) | (high << (16 - _TOP_LSB))
+
+
+@kernel(forceinline=True)
+def _fields(cells0: Lanes, cells1: Lanes) -> tuple[Lanes, Lanes]:
+    """(exponent fields, in place in BF16 numbers; sign and upper mantissa) of two rows of Src, in quads."""
+    low = pack_quads(cells0, cells1)
+    return bf16_exponents(low), _top(low, pack_high_quads(cells0, cells1))
+
+
+@kernel(forceinline=True)
+def _factors(
+    e_a: Lanes, top_a: Lanes, e_b: Lanes, top_b: Lanes, phase: Int, scale: Int, alive: Lanes
+) -> tuple[Lanes, Lanes]:
+    """Slices as BF16 numbers (F8), their implicit ones in place; the sign of the product is that of the first."""
+    kept_a, kept_b = (_LOW_A if phase & 1 else _HIGH_A), (_LOW_B if phase & 2 else _HIGH_B)
+    sign = ((top_a ^ top_b) << 8) & BF16_SIGN
+    number_a = ((top_a & kept_a) | sign) + (e_a + (scale << (BF16_EXPONENT_LSB + 1)))
+    return where(alive, number_a, 0), e_b | (top_b & kept_b)
+
+
+@kernel(forceinline=True)
+def _less(number: Lanes, ones: Int) -> Lanes:
+    """A number less what it has in the bits `ones`: of a lower slice, the implicit one, else nothing (F8)."""
+    return subtract_floats(number, number & ones)
+
+
+@kernel(forceinline=True)
+def _totals(
+    number_a: Lanes, number_b: Lanes, ones_a: Int, ones_b: Int, quarter: Lanes, base: Lanes, numbers: Lanes
+) -> tuple[Lanes, Lanes]:
+    """Products and Dst rows, added at the exponents of `base` (F12 steps 1 to 4)."""
+    a0, a1 = _less(first_row_words(0, number_a), ones_a), _less(second_row_words(0, number_a), ones_a)
+    b0, b1 = _less(first_row_words(0, number_b), ones_b), _less(second_row_words(0, number_b), ones_b)
+    term0 = multiply_add_floats(a0, b0, first_row_words(0, quarter))
+    term1 = multiply_add_floats(a1, b1, second_row_words(0, quarter))
+    base0, base1 = first_row_words(0, base), second_row_words(0, base)
+    number0, number1 = larger_words(numbers)
+    total0 = add_floats(add_floats(base0, term0), number0)
+    total1 = add_floats(add_floats(base1, term1), number1)
+    return subtract_floats(total0, base0), subtract_floats(total1, base1)
+
+
+@kernel(forceinline=True)
+def multiply_bf16_pairs(t: TileRecord, a: Any, b: Any, phase: Int, scale: Int, bias: Int, row: Int) -> Bool:
+    """Four Dst rows of the BF16 view += SrcA * SrcB, as `multiply_pair` does two.
+
+    Of operands whose slices have only the upper seven bits of mantissas. Fields of two rows are handled at once, as
+    halves; what is multiplied and added are words. Two pairs go side by side: one alone is a chain in which each step
+    waits for the one before.
+
+    Args:
+        a, b: four rows of cells each.
+    """
+    e_a0, top_a0 = _fields(a[0], a[1])
+    e_a1, top_a1 = _fields(a[2], a[3])
+    e_b0, top_b0 = _fields(b[0], b[1])
+    e_b1, top_b1 = _fields(b[2], b[3])
+    numbers0, e_dst0 = load_bf16_numbers(t, row)
+    numbers1, e_dst1 = load_bf16_numbers(t, row + 2)
+    large = maximum(maximum(maximum(e_a0, e_b0), e_dst0), maximum(maximum(e_a1, e_b1), e_dst1))
+    if mask_bits(large > (LARGE << BF16_EXPONENT_LSB)) != 0:
+        return False
+    shift = (bias + HEADROOM) << BF16_EXPONENT_LSB
+    least = HEADROOM << BF16_EXPONENT_LSB
+    exponent0, exponent1 = e_a0 + e_b0 + shift, e_a1 + e_b1 + shift
+    alive0 = (e_a0 != 0) & (e_b0 != 0) & (exponent0 > least)
+    alive1 = (e_a1 != 0) & (e_b1 != 0) & (exponent1 > least)
+    quarter0 = where(alive0, exponent0 - (QUARTER >> 16), 0)
+    quarter1 = where(alive1, exponent1 - (QUARTER >> 16), 0)
+    e_dst0, e_dst1 = numbers0 & BF16_EXPONENT, numbers1 & BF16_EXPONENT
+    base0 = where(alive0, maximum(exponent0, e_dst0), e_dst0) + (ROUNDER >> 16)
+    base1 = where(alive1, maximum(exponent1, e_dst1), e_dst1) + (ROUNDER >> 16)
+    number_a0, number_b0 = _factors(e_a0, top_a0, e_b0, top_b0, phase, scale, alive0)
+    number_a1, number_b1 = _factors(e_a1, top_a1, e_b1, top_b1, phase, scale, alive1)
+    ones_a, ones_b = (SIGN | EXPONENT if phase & 1 else 0), (SIGN | EXPONENT if phase & 2 else 0)
+    total0, total1 = _totals(number_a0, number_b0, ones_a, ones_b, quarter0, base0, numbers0)
+    total2, total3 = _totals(number_a1, number_b1, ones_a, ones_b, quarter1, base1, numbers1)
+    store_bf16_pair(t, row, total0, total1)
+    store_bf16_pair(t, row + 2, total2, total3)
+    return True

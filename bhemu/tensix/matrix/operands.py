@@ -53,7 +53,8 @@ SRC_EXPONENT: Final = 0xFF
 SRC_MANTISSA_LSB: Final = 8
 SRC_MANTISSA: Final = 0x3FF
 _SRC_HIGH_EXPONENT: Final = 0xE0
-_SRC_LOW_MANTISSA: Final = 7 << SRC_MANTISSA_LSB
+BF16_CELL: Final = SRC_CELL & ~(7 << SRC_MANTISSA_LSB)
+"""Bits of a cell that hold a BF16 number."""
 SRC_ROWS: Final = 64
 
 NO_FORMAT = fault(
@@ -185,7 +186,7 @@ def trim_mask(code: Int) -> Int:
     """
     if (FIVE_BIT_CODES >> code) & 1:
         return SRC_CELL & ~_SRC_HIGH_EXPONENT
-    return SRC_CELL if code == TF32 else SRC_CELL & ~_SRC_LOW_MANTISSA
+    return SRC_CELL if code == TF32 else BF16_CELL
 
 
 @kernel
