@@ -11,7 +11,6 @@ from numba import njit
 from bhemu.machine.codegen import JIT, record_of
 from bhemu.machine.lanes import lane, load16, splat16
 from bhemu.machine.state import TILE_TYPE, new_tiles, reset
-from bhemu.tensix.matrix.binary32 import scale_of
 from bhemu.tensix.matrix.dot import dot_rows
 from bhemu.tensix.matrix.dot_large import dot_rows_of_large
 from bhemu.tensix.matrix.elementwise import _multiply_bf16, _multiply_row, _multiply_tf32
@@ -139,12 +138,12 @@ def test_operands_that_are_kept_decoded_are_used_only_while_they_are_the_same() 
 def _products(address, short, phase, trim, a_row, b_row, b_step, spread, row):  # type: ignore[no-untyped-def]
     """How many rows of ELWMUL binary32 has made; the others are made as integers. Less than 0: all of them are."""
     t = TILE_AT(address)
-    bias, scale = exponent_bias(BF16_STYLE, VIEW_BF16, phase), scale_of(exponent_bias(BF16_STYLE, VIEW_BF16, 0))
+    bias = exponent_bias(BF16_STYLE, VIEW_BF16, phase)
     done = 0
     if short > 0:
-        done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
+        done = _multiply_bf16(t, phase, a_row, b_row, b_step, spread, row)
     elif short == 0:
-        done = _multiply_tf32(t, phase, scale, bias, a_row, b_row, b_step, spread, trim, trim, row)
+        done = _multiply_tf32(t, phase, a_row, b_row, b_step, spread, trim, trim, row)
     for i in range(done, 8):
         a, b = load16(t.srca, a_row + i) & trim, load16(t.srcb, b_row + i * b_step) & trim
         _multiply_row(t, bias, VIEW_BF16, phase, a, splat16(lane(b, 0)) if spread else b, False, row + i)

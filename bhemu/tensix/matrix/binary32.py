@@ -56,6 +56,9 @@ LITTLE: Final = 1 << 5
 """2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
 QUARTER: Final = 12 << EXPONENT_LSB
 """From the place of an exponent to that of a quarter of its unit of 2^-10."""
+_QUAD: Final = 4
+_FIRST_QUADS: Final = 0x0F0F0F0F
+"""Lanes of the first of two rows in quads."""
 BF16_EXPONENT_LSB: Final = 7
 BF16_EXPONENT: Final = 0xFF << BF16_EXPONENT_LSB
 
@@ -125,10 +128,10 @@ def _pair_of(row: Int) -> Int:
 
 
 @kernel(forceinline=True)
-def _bf16_cells(t: TileRecord, row: Int) -> Lanes:
-    """Two rows of the BF16 view, from an even one on; zero where a row is not valid (F6)."""
+def _valid_quads(t: TileRecord, row: Int) -> Lanes:
+    """Mask of the quads of rows `row`, which is even, and `row + 1` that are valid (F6)."""
     valid = np.int64(t.dst_valid_u16[_pair_of(row)])  # a byte each, 0 or 1
-    return where(mask32((valid & 1 | (valid & 0x100) << 8) * 0xFFFF), load_row_pair(t.dst, row), 0)
+    return mask32((valid & 1) * _FIRST_QUADS | (valid >> 8) * (_FIRST_QUADS << _QUAD))
 
 
 @kernel(forceinline=True)
@@ -140,10 +143,10 @@ def bf16_exponents(cells: Lanes) -> Lanes:
 @kernel(forceinline=True)
 def load_bf16_numbers(t: TileRecord, row: Int) -> tuple[Lanes, Lanes]:
     """Two rows of the BF16 view, in quads, as numbers with headroom, and exponent fields without it (F6, F12)."""
-    cells = quads_of_rows(_bf16_cells(t, row))
+    cells = quads_of_rows(load_row_pair(t.dst, row))
     exponent = bf16_exponents(cells)
     number = bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB)
-    return where(exponent != 0, number, 0), exponent
+    return where(_valid_quads(t, row) & (exponent != 0), number, 0), exponent
 
 
 @kernel(forceinline=True)

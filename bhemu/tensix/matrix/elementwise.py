@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from bhemu.machine.faults import DONE, REFUSED, WAIT
-from bhemu.machine.kernel import kernel
+from bhemu.machine.kernel import kernel, plain
 from bhemu.machine.lanes import lane, load16, minimum, splat16, where
-from bhemu.machine.types import Bool, Int, Lanes, TileRecord
+from bhemu.machine.types import AnyInt, Bool, Int, Lanes, MatrixDecodedRecord, TileRecord
 from bhemu.tensix.banks import SRCA, SRCB, hand_back
 from bhemu.tensix.instruction import DOCUMENTED, VERIFIED, Mode, instruction
 from bhemu.tensix.matrix.binary32 import scale_of
@@ -27,6 +27,8 @@ from bhemu.tensix.matrix.integer import (
 from bhemu.tensix.matrix.narrow import add_pair, multiply_bf16_pairs, multiply_pair
 from bhemu.tensix.matrix.operands import (
     BF16_CELL,
+    BF16_CODES,
+    BF16_STYLE,
     FP16_STYLE,
     INT8_STYLE,
     NO_STYLE,
@@ -67,6 +69,7 @@ _TOO_FAR: Final = 12
 """A smaller operand this many exponents away leaves nothing of itself (F11)."""
 _FP16_TO_FP32: Final = 112
 _FP16_ZERO_IN_FP32: Final = 97
+_BF16_SCALE: Final = plain(scale_of)(plain(exponent_bias)(BF16_STYLE, VIEW_BF16, 0))
 _LETTER_A: Final = ord("A")
 _LETTER_B: Final = ord("B")
 
@@ -173,49 +176,28 @@ def _add_bf16(
 
 
 @kernel(forceinline=True)
-def _multiply_bf16_rows(
-    t: TileRecord,
-    phase: Int,
-    scale: Int,
-    bias: Int,
-    a_row: Int,
-    b_row: Int,
-    b_step: Int,
-    spread: bool,
-    row: Int,
-) -> Int:
+def _multiply_bf16_rows(t: TileRecord, phase: Int, a_row: Int, b_row: Int, b_step: Int, spread: bool, row: Int) -> Int:
+    bias = exponent_bias(BF16_STYLE, VIEW_BF16, phase)
     for i in range(0, _ROWS, 4):
         a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, -1, -1, 0)
         a2, a3, b2, b3 = _operands(t, a_row + i + 2, b_row + (i + 2) * b_step, b_step, spread, -1, -1, 0)
-        if not multiply_bf16_pairs(t, (a0, a1, a2, a3), (b0, b1, b2, b3), phase, scale, bias, row + i):
+        if not multiply_bf16_pairs(t, (a0, a1, a2, a3), (b0, b1, b2, b3), phase, _BF16_SCALE, bias, row + i):
             return i
     return _ROWS
 
 
 @kernel
-def _multiply_bf16(
-    t: TileRecord,
-    phase: Int,
-    scale: Int,
-    bias: Int,
-    a_row: Int,
-    b_row: Int,
-    b_step: Int,
-    spread: bool,
-    row: Int,
-) -> Int:
+def _multiply_bf16(t: TileRecord, phase: Int, a_row: Int, b_row: Int, b_step: Int, spread: bool, row: Int) -> Int:
     """Products into the BF16 view, as `_add_bf16` does sums; operands are `_are_bf16`."""
     if phase == 0:  # which takes fewer steps, and for many operations is the only one
-        return _multiply_bf16_rows(t, 0, scale, bias, a_row, b_row, b_step, spread, row)
-    return _multiply_bf16_rows(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
+        return _multiply_bf16_rows(t, 0, a_row, b_row, b_step, spread, row)
+    return _multiply_bf16_rows(t, phase, a_row, b_row, b_step, spread, row)
 
 
 @kernel
 def _multiply_tf32(
     t: TileRecord,
     phase: Int,
-    scale: Int,
-    bias: Int,
     a_row: Int,
     b_row: Int,
     b_step: Int,
@@ -225,9 +207,10 @@ def _multiply_tf32(
     row: Int,
 ) -> Int:
     """The same, of any operands."""
+    bias = exponent_bias(BF16_STYLE, VIEW_BF16, phase)
     for i in range(0, _ROWS, 2):
         a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, 0)
-        if not multiply_pair(t, VIEW_BF16, a0, b0, a1, b1, phase, scale, bias, row + i):
+        if not multiply_pair(t, VIEW_BF16, a0, b0, a1, b1, phase, _BF16_SCALE, bias, row + i):
             return i
     return _ROWS
 
@@ -238,6 +221,97 @@ def _are_bf16(phase: Int, a_trim: Int, b_trim: Int) -> Bool:
     a_used = a_trim if phase & 1 else a_trim & BF16_CELL
     b_used = b_trim if phase & 2 else b_trim & BF16_CELL
     return a_used == BF16_CELL and b_used == BF16_CELL
+
+
+@kernel(seldom=True)
+def _hold_integers(t: TileRecord, a_row: Int, b_row: Int, b_step: Int, spread: bool) -> Bool:
+    """False, with the refusal recorded, when operands of the 8-bit style are not integers (F14)."""
+    all_a, all_b = splat16(0), splat16(0)
+    for i in range(_ROWS):
+        all_a = all_a | load16(t.srca, a_row + i)
+        all_b = all_b | _operand_b(t, b_row + i * b_step, spread)
+    return are_integers(t, all_a, _LETTER_A) and are_integers(t, all_b, _LETTER_B)
+
+
+@kernel
+def _integer_rows(
+    t: TileRecord,
+    operation: Int,
+    phase: Int,
+    accumulate: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    keep_denormals: bool,
+    row: Int,
+) -> None:
+    """All rows, in the 8-bit style (F14, F15)."""
+    flip = SRC_SIGN if operation == _SUBTRACT else 0
+    for i in range(_ROWS):
+        a, b = load16(t.srca, a_row + i), _operand_b(t, b_row + i * b_step, spread) ^ flip
+        if operation == _MULTIPLY:
+            value_a, value_b = integer(a, factor_a(phase), False), integer(b, factor_b(phase), keep_denormals)
+            multiply_row_integer(t, row + i, value_a, value_b)
+        else:
+            value_a, value_b = integer(a, SRC_MANTISSA, False), integer(b, SRC_MANTISSA, keep_denormals)
+            add_row_integer(t, row + i, value_a, value_b, accumulate)
+
+
+@kernel
+def _other_rows(
+    t: TileRecord,
+    operation: Int,
+    done: Int,
+    style: Int,
+    view: Int,
+    phase: Int,
+    accumulate: Int,
+    a_row: Int,
+    b_row: Int,
+    b_step: Int,
+    spread: bool,
+    a_trim: Int,
+    b_trim: Int,
+    keep_denormals: bool,
+    row: Int,
+) -> None:
+    """Rows from `done` on, whatever their style, view and values."""
+    flip = SRC_SIGN if operation == _SUBTRACT else 0
+    bias = exponent_bias(style, view, phase)
+    scale = scale_of(exponent_bias(style, view, 0))
+    narrow = view == VIEW_FP16 and _are_narrow(view, keep_denormals, operation, phase)
+    for i in range(done, _ROWS, 2):
+        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
+        if narrow:
+            if operation == _MULTIPLY:
+                is_done = multiply_pair(t, VIEW_FP16, a0, b0, a1, b1, phase, scale, bias, row + i)
+            else:
+                is_done = add_pair(t, VIEW_FP16, a0, b0, a1, b1, accumulate, row + i)
+            if is_done:
+                continue
+        for k in range(2):
+            a, b = (a1, b1) if k else (a0, b0)
+            if operation == _MULTIPLY:
+                _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
+            else:
+                a = where((a & SRC_EXPONENT) != 0, a, 0)
+                if not keep_denormals:
+                    b = where((b & SRC_EXPONENT) != 0, b, 0)
+                _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
+
+
+@kernel(forceinline=True)
+def _are_narrow(view: Int, keep_denormals: bool, operation: Int, phase: Int) -> Bool:
+    """True when binary32 does (matrix/narrow.py). In fidelity phases above 0 a sum's exponent may be below zero."""
+    return view != VIEW_32 and not keep_denormals and (operation == _MULTIPLY or phase == 0)
+
+
+@kernel(forceinline=True)
+def _is_ordinary(c: MatrixDecodedRecord, a: Int, b: Int) -> Bool:
+    """True when formats a and b, and Dst, are BF16, and nothing else is set: style and view need not be worked out."""
+    settings_are = (c.unsupported | c.integer | c.wide | c.keep_denormals) == 0
+    return settings_are and ((BF16_CODES >> a) & (BF16_CODES >> b) & 1) != 0
 
 
 @kernel
@@ -256,69 +330,43 @@ def _elementwise(
         return WAIT
     c = settings(t, thread)
     code_of_a, code_of_b = code_a(t, c, SRCA), code_b(t, c)
-    style = arithmetic_style(t, c, code_of_a, code_of_b)
-    if style == NO_STYLE:
-        return REFUSED
+    style: AnyInt = BF16_STYLE
+    view: AnyInt = VIEW_BF16
+    a_trim: Int = BF16_CELL
+    b_trim: Int = BF16_CELL
+    if not _is_ordinary(c, code_of_a, code_of_b):
+        style = arithmetic_style(t, c, code_of_a, code_of_b)
+        if style == NO_STYLE:
+            return REFUSED
+        view, a_trim, b_trim = view_of(c, style), trim_mask(code_of_a), trim_mask(code_of_b)
     spread = (broadcast & _SPREAD_COLUMN_0) != 0
     b_mask, b_step = (_ANY_ROW, 0) if broadcast & _SPREAD_ROW else (_ALIGNED_8, 1)
     a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_8))
     b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
+    if style == INT8_STYLE and not _hold_integers(t, a_row, b_row, b_step, spread):
+        return REFUSED
     keep_denormals = c.keep_denormals != 0
-    a_trim, b_trim = trim_mask(code_of_a), trim_mask(code_of_b)
-    flip = SRC_SIGN if operation == _SUBTRACT else 0
-    if style == INT8_STYLE:
-        all_a, all_b = splat16(0), splat16(0)
-        for i in range(_ROWS):
-            all_a = all_a | load16(t.srca, a_row + i)
-            all_b = all_b | _operand_b(t, b_row + i * b_step, spread)
-        if not are_integers(t, all_a, _LETTER_A) or not are_integers(t, all_b, _LETTER_B):
-            return REFUSED
-    view = view_of(c, style)
     phase = fidelity_phase(t, c, thread)
     row = dst_row(t, c, thread, dst, _DST_ALIGNED_8)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     if style == INT8_STYLE:
-        for i in range(_ROWS):
-            a, b = load16(t.srca, a_row + i), _operand_b(t, b_row + i * b_step, spread) ^ flip
-            if operation == _MULTIPLY:
-                value_a, value_b = integer(a, factor_a(phase), False), integer(b, factor_b(phase), keep_denormals)
-                multiply_row_integer(t, row + i, value_a, value_b)
-            else:
-                value_a, value_b = integer(a, SRC_MANTISSA, False), integer(b, SRC_MANTISSA, keep_denormals)
-                add_row_integer(t, row + i, value_a, value_b, accumulate)
+        _integer_rows(t, operation, phase, accumulate, a_row, b_row, b_step, spread, keep_denormals, row)
         return hand_back(t, thread, clear_dvalid)
-    bias = exponent_bias(style, view, phase)
-    scale = scale_of(exponent_bias(style, view, 0))
-    # In fidelity phases above 0 a sum's exponent may be below zero.
-    narrow = view != VIEW_32 and not keep_denormals and (operation == _MULTIPLY or phase == 0)
     done: Int = np.int64(0)
-    if narrow and view == VIEW_BF16:
-        if operation == _MULTIPLY:
-            if _are_bf16(phase, a_trim, b_trim):
-                done = _multiply_bf16(t, phase, scale, bias, a_row, b_row, b_step, spread, row)
-            else:
-                done = _multiply_tf32(t, phase, scale, bias, a_row, b_row, b_step, spread, a_trim, b_trim, row)
-        else:
+    if view == VIEW_BF16 and _are_narrow(view, keep_denormals, operation, phase):
+        if operation != _MULTIPLY:
+            flip = SRC_SIGN if operation == _SUBTRACT else 0
             done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim, flip, row)
-    for i in range(done, _ROWS, 2):
-        a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
-        if narrow and view == VIEW_FP16:
-            if operation == _MULTIPLY:
-                is_done = multiply_pair(t, VIEW_FP16, a0, b0, a1, b1, phase, scale, bias, row + i)
-            else:
-                is_done = add_pair(t, VIEW_FP16, a0, b0, a1, b1, accumulate, row + i)
-            if is_done:
-                continue
-        for k in range(2):
-            a, b = (a1, b1) if k else (a0, b0)
-            if operation == _MULTIPLY:
-                _multiply_row(t, bias, view, phase, a, b, keep_denormals, row + i + k)
-            else:
-                a = where((a & SRC_EXPONENT) != 0, a, 0)
-                if not keep_denormals:
-                    b = where((b & SRC_EXPONENT) != 0, b, 0)
-                _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
+        elif _are_bf16(phase, a_trim, b_trim):
+            done = _multiply_bf16(t, phase, a_row, b_row, b_step, spread, row)
+        else:
+            done = _multiply_tf32(t, phase, a_row, b_row, b_step, spread, a_trim, b_trim, row)
+    if done != _ROWS:
+        _other_rows(
+            t, operation, done, style, view, phase, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim,
+            keep_denormals, row,
+        )  # fmt: skip
     return hand_back(t, thread, clear_dvalid)
 
 

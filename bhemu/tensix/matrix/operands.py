@@ -33,6 +33,8 @@ _D = DataFormat
 FIVE_BIT_CODES: Final = _set_of(_D.FP16, _D.FP8_E5M2, _D.BFP8A, _D.BFP4A, _D.BFP2A, _D.INT8)
 """Formats whose exponent has five bits in Src and Dst, one bit a code; INT8 is laid over FP16 (F2)."""
 EIGHT_BIT_CODES: Final = _set_of(_D.FP32, _D.TF32, _D.BF16, _D.BFP8, _D.BFP4, _D.BFP2, _D.INT32, _D.INT16)
+BF16_CODES: Final = EIGHT_BIT_CODES & ~_set_of(_D.TF32)
+"""Formats that arithmetic sees as BF16 (F2, F4)."""
 
 BF16_STYLE: Final = 0
 TF32_STYLE: Final = 1
