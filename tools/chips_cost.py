@@ -6,7 +6,7 @@ The chips are those of a Galaxy, or its first ones, with the links between them.
 compute in a loop; idle: no core runs. Figures are nanoseconds of a thousand clocks of one chip, the fewest of all
 rounds: other work on the machine makes none smaller, and a round is short, so that some have the processors for
 themselves. Processor time adds up over threads, and a thread that waits for another one takes it too.
-BHEMU_TRANSLATE=0 measures the interpreter, which the C library has.
+BHEMU_TRANSLATE=0 measures the interpreter.
 """
 
 from __future__ import annotations

@@ -52,7 +52,15 @@ from bhemu.machine.linked import COUNT, TABLE
 from bhemu.machine.state import FIRMWARE_PAGES, L1_SIZE, TILE, offset_of
 from bhemu.recording.chip_recording import CLIENT_STEP, COUNTED_SECONDS, FLUSH_SHARE
 from bhemu.riscv.decode import CODE
-from bhemu.riscv.translation_state import FIRST_CODE, HOT, MEMORY_BYTES
+from bhemu.riscv.translation_state import (
+    CLIENT_FIRST_ROUND,
+    CLIENT_HOT,
+    CLIENT_LEAST_ROUNDS,
+    FIRST_CODE,
+    HOT,
+    LEAST_ROUNDS,
+    MEMORY_BYTES,
+)
 from bhemu.tensix.frontend.run import OBSERVER_FULL
 from bhemu.tile.observer import ENTRY
 from bhemu.timed import layout as timed
@@ -124,7 +132,17 @@ _TILE_FIELDS: Final = (
     "niu_counter",
 )
 _CLUSTER_FIELDS: Final = ("address", "count", "chip", "time", "span", "threads", "share_begin", "share_stop")
-_CODE_FIELDS: Final = ("native", "memory", "memory_bytes", "memory_used", "protect", "hot", "entry_count")
+_CODE_FIELDS: Final = (
+    "native",
+    "memory",
+    "memory_bytes",
+    "memory_used",
+    "protect",
+    "hot",
+    "least_rounds",
+    "first_round",
+    "entry_count",
+)
 _FUNCTIONS: Final = {
     "chip_clock": 2,
     "chip_clock_timed": 3,
@@ -219,6 +237,10 @@ def header(parts: Parts, version: str) -> str:
         "CODE_FIRST": FIRST_CODE,
         "TRANSLATED_BYTES": MEMORY_BYTES,
         "TRANSLATED_FROM": HOT,
+        "COUNTED_FROM": LEAST_ROUNDS,
+        "TRANSLATED_LATE_FROM": CLIENT_HOT,
+        "COUNTED_LATE_FROM": CLIENT_LEAST_ROUNDS,
+        "FIRST_COUNTED_LATE": CLIENT_FIRST_ROUND,
         "ZEROS_BYTES": PAGE,
         "CHIP_PAGES": int(CHIP["page"].shape[0] * CHIP["page"].shape[1]),
         "TILE_OPEN_CHOICES": int(TILE["open_used"].shape[0]),

@@ -33,28 +33,40 @@ void *simulator_memory(size_t size)
     return place;
 }
 
-/* Translate the cores' code where that is asked for and possible, as bhemu/riscv/translator.py does. */
+#ifdef __x86_64__
+/* The first code that is hot: get memory for what is translated, as bhemu/riscv/translator.py does, and translate it. */
+static int64_t translate_first(char *t, int64_t cache, int64_t core_and_pc)
+{
+    char *code = (char *)(intptr_t)cache;
+    size_t size = CODE_FIRST + TRANSLATED_BYTES;
+    FIELD(int64_t, code, CODE_NATIVE) = 0;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return 0;
+    if (mprotect(memory + CODE_FIRST, sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC)) {
+        munmap(memory, size);
+        return 0; /* the system does not let written memory be executed */
+    }
+    FIELD(int64_t, code, CODE_PROTECT) = (intptr_t)mprotect;
+    FIELD(int64_t, code, CODE_MEMORY) = (intptr_t)memory;
+    FIELD(int64_t, code, CODE_MEMORY_BYTES) = TRANSLATED_BYTES;
+    FIELD(int64_t, code, CODE_MEMORY_USED) = CODE_FIRST;
+    FIELD(int64_t, code, CODE_ENTRY_COUNT) = 1;
+    FIELD(int64_t, code, CODE_NATIVE) = (intptr_t)translate;
+    return translate(t, cache, core_and_pc);
+}
+#endif
+
+/* Let the cores' code be translated: when it is hot, or where BHEMU_TRANSLATE says so, sooner or never. */
 static void attach_translator(char *code)
 {
 #ifdef __x86_64__
-    char *memory = (char *)(intptr_t)FIELD(int64_t, code, CODE_MEMORY);
-    if (!memory && setting(TRANSLATE)) {
-        size_t size = CODE_FIRST + TRANSLATED_BYTES;
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED)
-            return;
-        if (mprotect(memory + CODE_FIRST, sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC)) {
-            munmap(memory, size);
-            return; /* the system does not let written memory be executed */
-        }
-        FIELD(int64_t, code, CODE_PROTECT) = (intptr_t)mprotect;
-        FIELD(int64_t, code, CODE_MEMORY) = (intptr_t)memory;
-        FIELD(int64_t, code, CODE_MEMORY_BYTES) = TRANSLATED_BYTES;
-        FIELD(int64_t, code, CODE_MEMORY_USED) = CODE_FIRST;
-        FIELD(int64_t, code, CODE_HOT) = TRANSLATED_FROM;
-        FIELD(int64_t, code, CODE_ENTRY_COUNT) = 1;
-    }
-    FIELD(int64_t, code, CODE_NATIVE) = memory && setting(TRANSLATE) ? (intptr_t)translate : 0;
+    int32_t when = setting(TIME) == SILICON ? NEVER : setting(TRANSLATE);
+    FIELD(int64_t, code, CODE_HOT) = when == SOON ? TRANSLATED_FROM : TRANSLATED_LATE_FROM;
+    FIELD(int64_t, code, CODE_LEAST_ROUNDS) = when == SOON ? COUNTED_FROM : COUNTED_LATE_FROM;
+    FIELD(int64_t, code, CODE_FIRST_ROUND) = when == SOON ? 0 : FIRST_COUNTED_LATE;
+    intptr_t translator = FIELD(int64_t, code, CODE_MEMORY) ? (intptr_t)translate : (intptr_t)translate_first;
+    FIELD(int64_t, code, CODE_NATIVE) = when == NEVER ? 0 : translator;
 #else
     (void)code;
 #endif

@@ -77,7 +77,6 @@ from bhemu.riscv.translation_state import (
     FAILED,
     FIELDS,
     JOIN,
-    LEAST_ROUNDS,
     LEFT,
     LOOPS_LEFT,
     NO_CORE,
@@ -270,7 +269,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
         status = LIMIT
         # Templates know one size of L1, and count nothing.
         translates = not counting and code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE
-        counts = translates and goal - start >= LEAST_ROUNDS
+        counts = translates and goal - start >= code.least_rounds and goal >= code.first_round
         stays = False  # the next instruction is the interpreter's
         team = False  # a team executes (teams.py)
         given: Int = np.int64(0)  # fields of the next instruction, where its place in the cache has those of others

@@ -98,6 +98,11 @@ HOT: Final = 500
 NEVER: Final = 0xFFFF
 LEAST_ROUNDS: Final = 16
 """Turns that may take fewer rounds do not count as arrivals."""
+CLIENT_HOT: Final = 20_000
+CLIENT_LEAST_ROUNDS: Final = 256
+CLIENT_FIRST_ROUND: Final = 250_000
+"""The same in the C library, unless BHEMU_TRANSLATE=1 asks for the ones above, and when counting begins. Cores of its
+clients mostly poll, or execute a piece of code some hundred times, and then counting would be in vain."""
 
 TRANSLATOR_PLACE: Final = 0
 ENTER_PLACE: Final = 1
@@ -109,6 +114,8 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("memory_bytes", "i8"),
     ("memory_used", "i8"),
     ("hot", "i8"),  # arrivals at an instruction until it is translated
+    ("least_rounds", "i8"),  # that a turn may take, for arrivals to count
+    ("first_round", "i8"),  # in which a turn may end, for the same
     ("protect", "i8"),  # address of the system's mprotect
     ("leave", "i8"),  # where translated code ends, as an offset in the memory
     ("switch", "i8"),  # where a core stops at the horizon

@@ -16,7 +16,15 @@ from bhemu.machine import compile_progress
 from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled
 from bhemu.riscv.code_memory import READ_EXECUTE
 from bhemu.riscv.translate import translate_entry
-from bhemu.riscv.translation_state import ENTER_PLACE, FIRST_CODE, HOT, MEMORY_BYTES, PLACE, TRANSLATOR_PLACE
+from bhemu.riscv.translation_state import (
+    ENTER_PLACE,
+    FIRST_CODE,
+    HOT,
+    LEAST_ROUNDS,
+    MEMORY_BYTES,
+    PLACE,
+    TRANSLATOR_PLACE,
+)
 
 VARIABLE: Final = "BHEMU_TRANSLATE"
 """Environment variable: with 0 the interpreter executes everything."""
@@ -86,6 +94,7 @@ def attach(cache: CodeCache, *, hot: int = HOT) -> None:
             code.memory_used = FIRST_CODE
             code.entry_count = 1
             code.hot = hot
+            code.least_rounds = LEAST_ROUNDS
             code.native[TRANSLATOR_PLACE] = translate_function().address
             _kept.append(memory)
     _seen[id(cache)] = cache

@@ -428,22 +428,40 @@ init()
 for at in range(3):
     release_b({HOT}, 1 + at, 2)
 for _ in range(40):
-    clock(997)
+    clock(9973)
     print([peek(1 + at, 2, 0x100).hex() for at in range(3)])
 poke(2, 2, 4, (0x405383B3).to_bytes(4, 'little'))
 for _ in range(10):
     clock(3001)
     print([peek(1 + at, 2, 0x100).hex() for at in range(3)])
+maps = [line.split() for line in open('/proc/self/maps')]
+print('translated', any(place[1] == 'r-xp' and len(place) == 5 for place in maps))
 exit_()
 """
+    cases = (("0", "1"), ("1", "1"), ("1", "2"), ("", "1"), ("", "2"))
     outs = [
         run_client(library, script, BHEMU_TRANSLATE=translate, BHEMU_THREADS=threads, BHEMU_PACE="exact")
-        for translate, threads in (("0", "1"), ("1", "1"), ("1", "2"))
+        for translate, threads in cases
     ]
     assert {ended.status for ended in outs} == {0}
     values = [[line for line in ended.out.splitlines() if line.startswith("['")] for ended in outs]
     assert len(set(values[0])) == 50
-    assert values[0] == values[1] == values[2]
+    assert all(each == values[0] for each in values)
+    for (translate, _), ended in zip(cases, outs, strict=True):
+        assert f"translated {translate != '0'}" in ended.out
+
+
+def test_a_short_loop_is_not_translated_unless_that_is_asked_for(library: Path) -> None:
+    script = f"""
+init()
+release_b({HOT}, 1, 2)
+clock(24000)
+maps = [line.split() for line in open('/proc/self/maps')]
+print('translated', any(place[1] == 'r-xp' and len(place) == 5 for place in maps))
+"""
+    for translate in ("", "1"):
+        ended = run_client(library, script, BHEMU_TRANSLATE=translate, BHEMU_PROCESS="client")
+        assert f"translated {bool(translate)}" in ended.out
 
 
 def test_unknown_variables_are_refused(library: Path) -> None:
