@@ -177,6 +177,7 @@ def _factors(
     """Slices as BF16 numbers (F8), their implicit ones in place; the sign of the product is that of the first."""
     kept_a, kept_b = (_LOW_A if phase & 1 else _HIGH_A), (_LOW_B if phase & 2 else _HIGH_B)
     sign = ((top_a ^ top_b) << 8) & BF16_SIGN
+    # The first has the scale of both.
     number_a = ((top_a & kept_a) | sign) + (e_a + (scale << (BF16_EXPONENT_LSB + 1)))
     return where(alive, number_a, 0), e_b | (top_b & kept_b)
 
