@@ -142,7 +142,10 @@ def bf16_exponents(cells: Lanes) -> Lanes:
 
 @kernel(forceinline=True)
 def load_bf16_numbers(t: TileRecord, row: Int) -> tuple[Lanes, Lanes]:
-    """Two rows of the BF16 view, in quads, as numbers with headroom, and exponent fields without it (F6, F12)."""
+    """Two rows of the BF16 view, in quads, as numbers with headroom, and exponent fields without it (F6, F12).
+
+    A row that is not valid is zero, but for its fields: what it held may be called too large, which changes no result.
+    """
     cells = quads_of_rows(load_row_pair(t.dst, row))
     exponent = bf16_exponents(cells)
     number = bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB)

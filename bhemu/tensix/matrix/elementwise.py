@@ -258,6 +258,15 @@ def _integer_rows(
             add_row_integer(t, row + i, value_a, value_b, accumulate)
 
 
+@kernel(forceinline=True)
+def _is_narrow(keep_denormals: bool, operation: Int, phase: Int) -> Bool:
+    """True when binary32 does in the 16-bit views (matrix/narrow.py).
+
+    In fidelity phases above 0 a sum's exponent may be below zero.
+    """
+    return not keep_denormals and (operation == _MULTIPLY or phase == 0)
+
+
 @kernel
 def _other_rows(
     t: TileRecord,
@@ -280,7 +289,7 @@ def _other_rows(
     flip = SRC_SIGN if operation == _SUBTRACT else 0
     bias = exponent_bias(style, view, phase)
     scale = scale_of(exponent_bias(style, view, 0))
-    narrow = view == VIEW_FP16 and _are_narrow(view, keep_denormals, operation, phase)
+    narrow = view == VIEW_FP16 and _is_narrow(keep_denormals, operation, phase)
     for i in range(done, _ROWS, 2):
         a0, a1, b0, b1 = _operands(t, a_row + i, b_row + i * b_step, b_step, spread, a_trim, b_trim, flip)
         if narrow:
@@ -299,12 +308,6 @@ def _other_rows(
                 if not keep_denormals:
                     b = where((b & SRC_EXPONENT) != 0, b, 0)
                 _add_row(t, style, view, phase, a, b, accumulate, row + i + k)
-
-
-@kernel(forceinline=True)
-def _are_narrow(view: Int, keep_denormals: bool, operation: Int, phase: Int) -> Bool:
-    """True when binary32 does (matrix/narrow.py). In fidelity phases above 0 a sum's exponent may be below zero."""
-    return view != VIEW_32 and not keep_denormals and (operation == _MULTIPLY or phase == 0)
 
 
 @kernel(forceinline=True)
@@ -354,7 +357,7 @@ def _elementwise(
         _integer_rows(t, operation, phase, accumulate, a_row, b_row, b_step, spread, keep_denormals, row)
         return hand_back(t, thread, clear_dvalid)
     done: Int = np.int64(0)
-    if view == VIEW_BF16 and _are_narrow(view, keep_denormals, operation, phase):
+    if view == VIEW_BF16 and _is_narrow(keep_denormals, operation, phase):
         if operation != _MULTIPLY:
             flip = SRC_SIGN if operation == _SUBTRACT else 0
             done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, a_trim, b_trim, flip, row)

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic into the 16-bit views of Dst, as binary32, two rows at a time (math F8, F9, F11, F12).
+"""Element-wise arithmetic into the 16-bit views of Dst, as binary32, two rows or four at once (math F8, F9, F11, F12).
 
 A term has at most 12 bits in units of 2^-10 at its exponent, and so has a Dst value. F12 aligns terms in units of 2^-23
 and then rounds them to 2^-10. Aligned by up to 13 places the first step is exact, and by more than that both ways give
