@@ -181,6 +181,25 @@ def less_unsigned(typingctx, a, b):
     return LaneType(common.count, 1)(a, b), codegen
 
 
+@intrinsic
+def opaque(typingctx, a):
+    """The same lanes; LLVM does not combine what makes them with what uses them.
+
+    `llvm.arithmetic.fence` takes no instruction. It is one for floats.
+    """
+    if not isinstance(a, LaneType) or a.bits == 1:
+        return None
+
+    def codegen(context, builder, sig, args):
+        count = sig.args[0].count * sig.args[0].bits // 32
+        vector = ir.VectorType(ir.FloatType(), count)
+        name = f"llvm.arithmetic.fence.v{count}f32"
+        callee = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
+        return builder.bitcast(builder.call(callee, [builder.bitcast(args[0], vector)]), args[0].type)
+
+    return a(a), codegen
+
+
 def _llvm_unary(name, flag=None):
     @intrinsic
     def function(typingctx, a):

@@ -170,6 +170,10 @@ def subtract_floats(a: Lanes, b: Lanes) -> Lanes:
         return (a.view(kind) - b.view(kind)).view(a.dtype)
 
 
+def opaque(a: Lanes) -> Lanes:
+    return a
+
+
 def load_row_pair(array: Lanes, row: Any) -> Lanes:
     return _rows(array, 16)[row : row + 2].reshape(32).view(np.int16).copy()
 

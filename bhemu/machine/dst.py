@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bhemu.machine.kernel import kernel
+from bhemu.machine.lanes import shift_right_logical
 from bhemu.machine.types import Int, Lanes
 
 DST_ROWS: Final = 1024
@@ -48,9 +49,21 @@ def bf16_of_cell(cell: Lanes) -> Lanes:
 
 
 @kernel(forceinline=True)
+def bf16_of_exponent_halves(exponent: Lanes, cell: Lanes) -> Lanes:
+    """`bf16_of_cell` of lanes of 16 bits, whose sign is that of the lane; the exponent is given, in place."""
+    return exponent | ((cell >> 8) & 0x7F) | (cell & BF16_SIGN)
+
+
+@kernel(forceinline=True)
 def bf16_of_cell_halves(cell: Lanes) -> Lanes:
-    """`bf16_of_cell` of lanes of 16 bits, whose sign is that of the lane."""
-    return (cell & BF16_SIGN) | ((cell & 0xFF) << 7) | ((cell >> 8) & 0x7F)
+    """`bf16_of_cell` of lanes of 16 bits."""
+    return bf16_of_exponent_halves((cell & 0xFF) << 7, cell)
+
+
+@kernel(forceinline=True)
+def cell_of_bf16_halves(bits: Lanes, double: Lanes) -> Lanes:
+    """`cell_of_bf16` of lanes of 16 bits, of the bits and of twice the bits, where the exponent is a byte."""
+    return (bits & BF16_SIGN) | (((bits << 8) | shift_right_logical(double, 8)) & ~BF16_SIGN)
 
 
 @kernel(forceinline=True)

@@ -25,6 +25,7 @@ The matrix unit has 16 columns, the vector unit 32 lanes. A lane value is writte
     splat16, splat32, iota16, iota32                 the same value in all lanes; 0, 1, 2, ...
     mask16, mask32, mask_bits, as_integers           masks from and to integers (bit n = lane n); 0 / 1 lanes
     gather(table, indices)                           table[index] in each lane; indices must be inside the table
+    opaque(value)                                    the same, computed as written: LLVM combines nothing across it
     horizontal_sum, horizontal_maximum, horizontal_minimum, lane, shuffle
 
 Compiled, a lane value is an LLVM vector; with Numba disabled it is a NumPy array and the same text runs.
@@ -63,6 +64,7 @@ if TYPE_CHECKING or not JIT:  # to compiled code they look the same; the compile
         minimum,
         multiply_add_floats,
         narrow,
+        opaque,
         pack_high_quads,
         pack_high_rows,
         pack_quads,
@@ -107,6 +109,7 @@ else:
         minimum,
         multiply_add_floats,
         narrow,
+        opaque,
         population_count,
         shift_right_logical,
         shuffle,
@@ -161,6 +164,7 @@ __all__ = [
     "minimum",
     "multiply_add_floats",
     "narrow",
+    "opaque",
     "pack_high_quads",
     "pack_high_rows",
     "pack_quads",

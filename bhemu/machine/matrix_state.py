@@ -42,6 +42,7 @@ DECODED: Final = decoded(
         "format_b",
         "wide",  # 1 = Dst is used in its 32-bit view
         "unsupported",  # 1 = a setting that is refused, or that no source settles, is on
+        "special",  # 1 = anything but formats, fidelity and places is set: arithmetic with BF16 need not look further
     ),
 )
 """dtype of `t.matrix.decoded[config bank, thread]`."""

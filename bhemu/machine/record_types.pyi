@@ -192,6 +192,7 @@ class MatrixDecodedRecord:
     format_b: Any
     wide: Any
     unsupported: Any
+    special: Any
     copied: Any
 
 class MatrixRecord:

@@ -85,6 +85,7 @@ def _programs(lanes):  # type: ignore[no-untyped-def]
         store16(out, 2, lanes.second_row_words(-2, pair))
         store16(out, 3, lanes.first_row_words(other, pair))
         store16(out, 4, lanes.second_row_words(other, pair))
+        store16(out, 5, lanes.opaque(x & 0xFFFF) | lanes.as_words(lanes.opaque(pair << 8)))
 
     def floats(a, out):
         # Signs and mantissas at random, exponents so that terms overlap, and ties.

@@ -16,16 +16,18 @@ from typing import Final
 
 import numpy as np
 
-from bhemu.machine.dst import BF16_SIGN, DST_ROWS, bf16_of_cell_halves
+from bhemu.machine.dst import DST_ROWS, bf16_of_exponent_halves, cell_of_bf16_halves
 from bhemu.machine.kernel import kernel
 from bhemu.machine.lanes import (
     first_row_words,
+    less_unsigned,
     load16,
     load_row_pair,
-    mask32,
     mask_bits,
     minimum,
+    opaque,
     pack_high_rows,
+    pack_quads,
     quads_of_rows,
     second_row_words,
     shift_right_logical,
@@ -56,9 +58,9 @@ LITTLE: Final = 1 << 5
 """2^-18 of the power of two: less than 1 / 127 of the last place of any slice (F8)."""
 QUARTER: Final = 12 << EXPONENT_LSB
 """From the place of an exponent to that of a quarter of its unit of 2^-10."""
-_QUAD: Final = 4
-_FIRST_QUADS: Final = 0x0F0F0F0F
-"""Lanes of the first of two rows in quads."""
+_FIRST_VALID: Final = 1
+"""Flag of the first of two rows among those of both."""
+_SECOND_VALID: Final = 1 << 8
 BF16_EXPONENT_LSB: Final = 7
 BF16_EXPONENT: Final = 0xFF << BF16_EXPONENT_LSB
 
@@ -131,7 +133,7 @@ def _pair_of(row: Int) -> Int:
 def _valid_quads(t: TileRecord, row: Int) -> Lanes:
     """Mask of the quads of rows `row`, which is even, and `row + 1` that are valid (F6)."""
     valid = np.int64(t.dst_valid_u16[_pair_of(row)])  # a byte each, 0 or 1
-    return mask32((valid & 1) * _FIRST_QUADS | (valid >> 8) * (_FIRST_QUADS << _QUAD))
+    return (pack_quads(splat16(_FIRST_VALID), splat16(_SECOND_VALID)) & valid) != 0
 
 
 @kernel(forceinline=True)
@@ -141,15 +143,18 @@ def bf16_exponents(cells: Lanes) -> Lanes:
 
 
 @kernel(forceinline=True)
-def load_bf16_numbers(t: TileRecord, row: Int) -> tuple[Lanes, Lanes]:
-    """Two rows of the BF16 view, in quads, as numbers with headroom, and exponent fields without it (F6, F12).
+def load_bf16_numbers(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Lanes]:
+    """Two rows of the BF16 view, in quads: numbers, exponents of numbers, exponent fields without headroom (F6, F12).
 
     A row that is not valid is zero, but for its fields: what it held may be called too large, which changes no result.
     """
     cells = quads_of_rows(load_row_pair(t.dst, row))
-    exponent = bf16_exponents(cells)
-    number = bf16_of_cell_halves(cells) + (HEADROOM << BF16_EXPONENT_LSB)
-    return where(_valid_quads(t, row) & (exponent != 0), number, 0), exponent
+    field = bf16_exponents(cells)
+    kept = _valid_quads(t, row) & (field != 0)
+    # Without `opaque` LLVM makes each `|` an addition, as that is what follows; one instruction does two `|`.
+    number = opaque(bf16_of_exponent_halves(field, cells))
+    headroom = HEADROOM << BF16_EXPONENT_LSB
+    return where(kept, number + headroom, 0), where(kept, field + headroom, 0), field
 
 
 @kernel(forceinline=True)
@@ -161,9 +166,9 @@ def larger_words(numbers: Lanes) -> tuple[Lanes, Lanes]:
 @kernel(forceinline=True)
 def load_bf16_pair(t: TileRecord, row: Int) -> tuple[Lanes, Lanes, Bool]:
     """Two rows of the BF16 view as `larger_words`, and whether their exponents are small enough (F6, F12)."""
-    numbers, exponent = load_bf16_numbers(t, row)
+    numbers, _, field = load_bf16_numbers(t, row)
     number0, number1 = larger_words(numbers)
-    return number0, number1, mask_bits(exponent > (MOST << BF16_EXPONENT_LSB)) == 0
+    return number0, number1, mask_bits(field > (MOST << BF16_EXPONENT_LSB)) == 0
 
 
 @kernel(forceinline=True)
@@ -171,9 +176,11 @@ def store_bf16_pair(t: TileRecord, row: Int, total0: Lanes, total1: Lanes) -> No
     """Round two rows of sums half up on the magnitude and write them; the rows become valid (F12 steps 5 to 7)."""
     half = 1 << (EXPONENT_LSB - BF16_EXPONENT_LSB - 1)
     bits = pack_high_rows(total0 + half, total1 + half)
-    kept = (bits & ~BF16_SIGN) >= ((HEADROOM + 1) << BF16_EXPONENT_LSB)
-    cells = ((bits & 0x7F) << 8) | (((bits >> BF16_EXPONENT_LSB) - HEADROOM) & 0xFF) | (bits & BF16_SIGN)
-    store_row_pair(t.dst, row, where(kept, cells, 0))
+    double = bits + bits
+    kept = less_unsigned(((HEADROOM + 1) << (BF16_EXPONENT_LSB + 1)) - 1, double)
+    number = opaque(where(kept, bits - (HEADROOM << BF16_EXPONENT_LSB), 0))
+    double = opaque(where(kept, double - (HEADROOM << (BF16_EXPONENT_LSB + 1)), 0))
+    store_row_pair(t.dst, row, cell_of_bf16_halves(number, double))
     t.dst_valid_u16[_pair_of(row)] = 0x0101
 
 

@@ -46,3 +46,4 @@ def _decode(c: MatrixDecodedRecord) -> None:
         c.format_b = c.instead_b if c.override_b else c.configured_b
     c.wide = 1 if c.fp32 or c.integer else 0
     c.unsupported = 1 if c.stochastic or c.force_fp16 or c.dst_base else 0
+    c.special = 1 if c.unsupported or c.wide or c.keep_denormals else 0

@@ -313,13 +313,24 @@ def _other_rows(
 @kernel(forceinline=True)
 def _is_ordinary(c: MatrixDecodedRecord, a: Int, b: Int) -> Bool:
     """True when formats a and b, and Dst, are BF16, and nothing else is set: style and view need not be worked out."""
-    settings_are = (c.unsupported | c.integer | c.wide | c.keep_denormals) == 0
-    return settings_are and ((BF16_CODES >> a) & (BF16_CODES >> b) & 1) != 0
+    return c.special == 0 and ((BF16_CODES >> a) & (BF16_CODES >> b) & 1) != 0
 
 
-@kernel
-def _elementwise(
+@kernel(forceinline=True)
+def _rows_of(
+    t: TileRecord, c: MatrixDecodedRecord, thread: Int, broadcast: Int, dst: Int
+) -> tuple[Int, Int, Int, Bool, AnyInt]:
+    """First rows of SrcA and SrcB, the step in SrcB, whether its column 0 is spread; the first Dst row (F7)."""
+    b_mask, b_step = (_ANY_ROW, 0) if broadcast & _SPREAD_ROW else (_ALIGNED_8, 1)
+    a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_8))
+    b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
+    return a_row, b_row, b_step, (broadcast & _SPREAD_COLUMN_0) != 0, dst_row(t, c, thread, dst, _DST_ALIGNED_8)
+
+
+@kernel(forceinline=True)
+def _of_any(
     t: TileRecord,
+    c: MatrixDecodedRecord,
     thread: Int,
     clear_dvalid: Int,
     accumulate: Int,
@@ -328,29 +339,17 @@ def _elementwise(
     dst: Int,
     operation: Int,
 ) -> Int:
-    """What the three instructions share; `operation` is a constant in each."""
-    if not owns_a(t) or not owns_b(t):
-        return WAIT
-    c = settings(t, thread)
+    """`_elementwise` for all formats and settings."""
     code_of_a, code_of_b = code_a(t, c, SRCA), code_b(t, c)
-    style: AnyInt = BF16_STYLE
-    view: AnyInt = VIEW_BF16
-    a_trim: Int = BF16_CELL
-    b_trim: Int = BF16_CELL
-    if not _is_ordinary(c, code_of_a, code_of_b):
-        style = arithmetic_style(t, c, code_of_a, code_of_b)
-        if style == NO_STYLE:
-            return REFUSED
-        view, a_trim, b_trim = view_of(c, style), trim_mask(code_of_a), trim_mask(code_of_b)
-    spread = (broadcast & _SPREAD_COLUMN_0) != 0
-    b_mask, b_step = (_ANY_ROW, 0) if broadcast & _SPREAD_ROW else (_ALIGNED_8, 1)
-    a_row = bank_row(t, SRCA, srca_row(t, thread, 0, _ALIGNED_8))
-    b_row = bank_row(t, SRCB, srcb_row(t, thread, 0, b_mask))
+    style = arithmetic_style(t, c, code_of_a, code_of_b)
+    if style == NO_STYLE:
+        return REFUSED
+    view, a_trim, b_trim = view_of(c, style), trim_mask(code_of_a), trim_mask(code_of_b)
+    a_row, b_row, b_step, spread, row = _rows_of(t, c, thread, broadcast, dst)
     if style == INT8_STYLE and not _hold_integers(t, a_row, b_row, b_step, spread):
         return REFUSED
     keep_denormals = c.keep_denormals != 0
     phase = fidelity_phase(t, c, thread)
-    row = dst_row(t, c, thread, dst, _DST_ALIGNED_8)
     if apply_address_modifier(t, thread, address_modifier) != DONE:
         return REFUSED
     if style == INT8_STYLE:
@@ -371,6 +370,41 @@ def _elementwise(
             keep_denormals, row,
         )  # fmt: skip
     return hand_back(t, thread, clear_dvalid)
+
+
+@kernel
+def _elementwise(
+    t: TileRecord,
+    thread: Int,
+    clear_dvalid: Int,
+    accumulate: Int,
+    broadcast: Int,
+    address_modifier: Int,
+    dst: Int,
+    operation: Int,
+) -> Int:
+    """What the three instructions share; `operation` is a constant in each."""
+    if not owns_a(t) or not owns_b(t):
+        return WAIT
+    c = settings(t, thread)
+    if not _is_ordinary(c, code_a(t, c, SRCA), code_b(t, c)):
+        return _of_any(t, c, thread, clear_dvalid, accumulate, broadcast, address_modifier, dst, operation)
+    a_row, b_row, b_step, spread, row = _rows_of(t, c, thread, broadcast, dst)
+    phase = fidelity_phase(t, c, thread)
+    if apply_address_modifier(t, thread, address_modifier) != DONE:
+        return REFUSED
+    done: Int = np.int64(0)
+    if operation == _MULTIPLY:
+        done = _multiply_bf16(t, phase, a_row, b_row, b_step, spread, row)
+    elif phase == 0:
+        flip = SRC_SIGN if operation == _SUBTRACT else 0
+        done = _add_bf16(t, accumulate, a_row, b_row, b_step, spread, BF16_CELL, BF16_CELL, flip, row)
+    if done != _ROWS:
+        _other_rows(
+            t, operation, done, BF16_STYLE, VIEW_BF16, phase, accumulate, a_row, b_row, b_step, spread, BF16_CELL,
+            BF16_CELL, False, row,
+        )  # fmt: skip
+    return hand_back(t, thread, clear_dvalid) if clear_dvalid else DONE
 
 
 @instruction(

@@ -17,6 +17,7 @@ from bhemu.machine.lanes import (
     mask_bits,
     maximum,
     multiply_add_floats,
+    opaque,
     pack_high_quads,
     pack_quads,
     second_row_words,
@@ -26,7 +27,6 @@ from bhemu.machine.lanes import (
 )
 from bhemu.machine.types import Bool, Int, Lanes, TileRecord
 from bhemu.tensix.matrix.binary32 import (
-    BF16_EXPONENT,
     BF16_EXPONENT_LSB,
     EXPONENT,
     EXPONENT_LSB,
@@ -176,10 +176,9 @@ def _factors(
 ) -> tuple[Lanes, Lanes]:
     """Slices as BF16 numbers (F8), their implicit ones in place; the sign of the product is that of the first."""
     kept_a, kept_b = (_LOW_A if phase & 1 else _HIGH_A), (_LOW_B if phase & 2 else _HIGH_B)
-    sign = ((top_a ^ top_b) << 8) & BF16_SIGN
-    # The first has the scale of both.
-    number_a = ((top_a & kept_a) | sign) + (e_a + (scale << (BF16_EXPONENT_LSB + 1)))
-    return where(alive, number_a, 0), e_b | (top_b & kept_b)
+    # The first has the scale of both. `opaque`: see `load_bf16_numbers`.
+    number_a = opaque(e_a | (top_a & kept_a) | ((top_a ^ top_b) << 8) & BF16_SIGN)
+    return where(alive, number_a + (scale << (BF16_EXPONENT_LSB + 1)), 0), e_b | (top_b & kept_b)
 
 
 @kernel(forceinline=True)
@@ -219,9 +218,9 @@ def multiply_bf16_pairs(t: TileRecord, a: Any, b: Any, phase: Int, scale: Int, b
     e_a1, top_a1 = _fields(a[2], a[3])
     e_b0, top_b0 = _fields(b[0], b[1])
     e_b1, top_b1 = _fields(b[2], b[3])
-    numbers0, e_dst0 = load_bf16_numbers(t, row)
-    numbers1, e_dst1 = load_bf16_numbers(t, row + 2)
-    large = maximum(maximum(maximum(e_a0, e_b0), e_dst0), maximum(maximum(e_a1, e_b1), e_dst1))
+    numbers0, e_dst0, field0 = load_bf16_numbers(t, row)
+    numbers1, e_dst1, field1 = load_bf16_numbers(t, row + 2)
+    large = maximum(maximum(maximum(e_a0, e_b0), field0), maximum(maximum(e_a1, e_b1), field1))
     if mask_bits(large > (LARGE << BF16_EXPONENT_LSB)) != 0:
         return False
     shift = (bias + HEADROOM) << BF16_EXPONENT_LSB
@@ -231,7 +230,6 @@ def multiply_bf16_pairs(t: TileRecord, a: Any, b: Any, phase: Int, scale: Int, b
     alive1 = (e_a1 != 0) & (e_b1 != 0) & (exponent1 > least)
     quarter0 = where(alive0, exponent0 - (QUARTER >> 16), 0)
     quarter1 = where(alive1, exponent1 - (QUARTER >> 16), 0)
-    e_dst0, e_dst1 = numbers0 & BF16_EXPONENT, numbers1 & BF16_EXPONENT
     base0 = where(alive0, maximum(exponent0, e_dst0), e_dst0) + (ROUNDER >> 16)
     base1 = where(alive1, maximum(exponent1, e_dst1), e_dst1) + (ROUNDER >> 16)
     number_a0, number_b0 = _factors(e_a0, top_a0, e_b0, top_b0, phase, scale, alive0)
