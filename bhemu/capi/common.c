@@ -13,13 +13,6 @@ int64_t now(void)
     return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
 }
 
-int64_t processor_time(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
-}
-
 void say_refusal(const char *function, const char *text, const char *remedy)
 {
     printf("[0] ERROR: ConfigurationError: %s: %s\n  remedy: %s\n", function, text, remedy);

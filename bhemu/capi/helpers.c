@@ -1,43 +1,44 @@
 /* Threads that take part in clocks of many tiles or chips (`help_entry` of chip/clock/run.py and of cluster/clock.py), or do
- * other work beside the one that serves the client. They live as long as the process, and sleep when they have not been
- * called for some microseconds: a client that polls calls them again at once, and waking a thread takes as long as many of
- * its calls. */
+ * other work beside the one that serves the client. They live as long as the process, and sleep when there has been nothing
+ * to do for some microseconds: a client that polls calls them again at once, and waking a thread takes as long as many of
+ * its calls.
+ *
+ * Other processes may want the processors, too. A thread that then yields, or waits for one that has no processor, loses
+ * milliseconds. So a call does not wait for helpers, only for tiles that they are moving: between two calls helpers stay
+ * where they look for work, and what a helper does not take the calling thread does itself. */
 
 #define _GNU_SOURCE
 #include "settings.h"
 #include "simulator.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { IDLE, ASLEEP, CALLED, HELPING };
 enum {
-    LINGER_NANOSECONDS = 60000, /* for so long a helper looks for the next call before it sleeps */
-    LOOKS = 64,                /* between two looks at the time */
+    LEAVE_LOOKS = 150000,      /* of a helper that finds no work before it sleeps: some 60 us between calls, */
+    STAY_LOOKS = 1000000,      /* some 400 us in one */
+    LOOKS = 2000,              /* of a thread that waits for a helper before it sleeps */
+    NAP_NANOSECONDS = 20000,   /* for so long */
     WORTH_NANOSECONDS = 20000, /* calls that take so long without help are given it */
-    LATE_NANOSECONDS = 400000, /* a helper that was away from the processor for so long has made the others wait */
-    MISSED_NANOSECONDS = 1000000, /* as much as one that was awake and has not come */
-    LOSS = 8, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
-    ALONE_NANOSECONDS = 256000000, /* for so long at most; a processor that others share is away now and then */
+    LATE_NANOSECONDS = 4000000, /* for so long a helper was away that has made the others wait: what it shares a processor
+                                   with has had its turn */
     LONG = 64, /* so many times the work of which sharing is worth while: longer than a thread waits for its turn */
-    LOOK_NANOSECONDS = 2000000, /* from one look at what else runs on the machine to the next */
-    SOON_NANOSECONDS = 250000, /* the same before calls that take some hundred microseconds or more, */
-    SOME = 4 /* so many times the work of which sharing is worth while */
+    LOSS = 3, /* help that loses more than such a part of its time does not pay: then clocks pass alone */
+    ALONE_NANOSECONDS = 256000000 /* for so long at most; a processor that others share is away now and then */
 };
 
 struct helper {
+    pthread_t thread;
     _Atomic uint32_t state;
-    int was_awake; /* when it was called */
     int64_t begun; /* share_begin before the work was given out */
-    int64_t away;  /* nanoseconds in which it helped and had no processor */
     int64_t table[PLACES]; /* of handlers, with a code cache of its own */
     const struct beside *beside; /* other work than clocks; NULL: clocks */
 };
@@ -51,7 +52,7 @@ struct beside {
 /* The words of a record that threads share, and what helps with it. */
 struct work {
     void *record;
-    int64_t *threads, *stop;
+    int64_t *threads, *stop, *alone, *leaves, *late;
     _Atomic int64_t *begin;
     help_function help;
 };
@@ -59,7 +60,10 @@ struct work {
 static struct helper helpers[MOST_THREADS];
 static struct work work;
 static const int64_t *handlers; /* of the thread that is helped */
-static int started, helping;
+static int started;
+static int processor, apart; /* the first so many leave this processor to the calling thread */
+static int attached; /* helpers may look for work in `work` */
+static int helping;  /* in the clocks that pass now they may find some */
 static struct beside beside; /* what the first helper does beside the calling thread, if it does something */
 static int wanted;    /* threads for the clocks that pass now: more than 1 is help */
 static int measured;  /* they could be, so what they take is of interest */
@@ -68,6 +72,7 @@ static int64_t began, taken; /* nanoseconds: when clocks have gone on; what they
 static int64_t usual; /* nanoseconds of a call: a mean in which the last ones count most */
 static int64_t alone_until, alone_for; /* no help for a time, which grows while help does not pay */
 static int64_t helped, lost; /* nanoseconds: with help, and waiting for it; what is long ago counts less */
+static int64_t late; /* of `work`, as far as it has been counted */
 
 static inline void pause_briefly(void)
 {
@@ -76,40 +81,31 @@ static inline void pause_briefly(void)
 #endif
 }
 
+/* Call a helper that has nothing to do. */
 static void call(struct helper *helper)
 {
-    helper->away = 0;
-    helper->was_awake = atomic_exchange(&helper->state, CALLED) != ASLEEP;
-    if (!helper->was_awake)
+    if (atomic_exchange(&helper->state, CALLED) == ASLEEP)
         syscall(SYS_futex, &helper->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void help(struct helper *helper)
 {
-    if (helper->beside) {
+    if (helper->beside)
         helper->beside->function(helper->beside->record, helper->beside->first, helper->beside->second);
-        return;
-    }
-    int64_t wall = now(), used = processor_time();
-    work.help(work.record, (intptr_t)helper->table, helper->begun);
-    helper->away = now() - wall - (processor_time() - used);
+    else
+        work.help(work.record, (intptr_t)helper->table, helper->begun);
 }
 
 static _Noreturn void *live(void *given)
 {
     struct helper *helper = given;
-    int64_t until = now() + LINGER_NANOSECONDS;
-    for (int looks = 1;; looks++) {
+    for (;;) {
         uint32_t called = CALLED, idle = IDLE;
-        if (atomic_load(&helper->state) == CALLED && atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
-            help(helper);
+        if (atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
+            help(helper); /* it has looked for more for a while */
             atomic_store(&helper->state, IDLE);
-            until = now() + LINGER_NANOSECONDS;
-        } else if (looks % LOOKS || now() < until)
-            pause_briefly();
-        else if (atomic_compare_exchange_strong(&helper->state, &idle, ASLEEP) || idle == ASLEEP) {
+        } else if (atomic_compare_exchange_strong(&helper->state, &idle, ASLEEP) || idle == ASLEEP) {
             syscall(SYS_futex, &helper->state, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
-            until = now() + LINGER_NANOSECONDS; /* the next call may come before this one has been noticed */
         }
     }
 }
@@ -117,7 +113,7 @@ static _Noreturn void *live(void *given)
 /* A forked child has the memory of the threads, but not the threads. */
 static void forget(void)
 {
-    started = 0;
+    started = helping = apart = 0;
     helpers[0].beside = NULL;
     for (int i = 0; i < MOST_THREADS; i++)
         atomic_store(&helpers[i].state, IDLE);
@@ -138,10 +134,9 @@ static int start(int count)
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     for (; started < count; started++) {
-        pthread_t thread;
         simulator_fill_table(helpers[started].table); /* that makes its code cache */
         atomic_store(&helpers[started].state, ASLEEP); /* it takes as long to begin as to wake up */
-        if (pthread_create(&thread, &detached, live, &helpers[started]))
+        if (pthread_create(&helpers[started].thread, &detached, live, &helpers[started]))
             break;
     }
     pthread_attr_destroy(&detached);
@@ -149,24 +144,58 @@ static int start(int count)
     return started < count ? started : count;
 }
 
-/* Wait until a helper has left. One that has not begun yet need not. Returns the time for which it had no processor. */
-static int64_t dismiss(struct helper *helper, int64_t time)
+/* Helpers leave this thread its processor: the system may let a thread that is woken run on the processor of the one that
+ * wakes it, where each then waits for the other. */
+static void keep_apart(void)
 {
-    uint32_t called = CALLED;
-    if (atomic_compare_exchange_strong(&helper->state, &called, helper->was_awake ? IDLE : ASLEEP))
-        return helper->was_awake && time > WORTH_NANOSECONDS ? MISSED_NANOSECONDS : 0;
-    for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
-        if (looks > LOOKS)
-            sched_yield();
-    return helper->away > LATE_NANOSECONDS ? helper->away : 0;
+    cpu_set_t others;
+    int here = sched_getcpu();
+    if (here < 0 || (here == processor && apart == started))
+        return;
+    processor = here;
+    apart = started;
+    if (sched_getaffinity(0, sizeof others, &others))
+        return;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others))
+        for (int i = 0; i < started; i++)
+            pthread_setaffinity_np(helpers[i].thread, sizeof others, &others);
 }
 
-/* Helpers had no processor for a time. */
-static void lose(int64_t time)
+/* Wait until a helper has left. One that has not begun yet need not. */
+static void dismiss(struct helper *helper)
 {
-    lost += time;
+    uint32_t called = CALLED;
+    if (atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+        return;
+    for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
+        if (looks < LOOKS)
+            pause_briefly();
+        else
+            nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL); /* it may want this processor */
+}
+
+/* No helper looks at `work` any more. */
+void help_leave(void)
+{
+    helping = 0;
+    if (!attached)
+        return;
+    *work.stop = 1;
+    *work.begin += 1;
+    for (int i = 0; i < started; i++)
+        dismiss(&helpers[i]);
+    *work.stop = *work.alone = *work.leaves = 0;
+    *work.threads = 1;
+    attached = 0;
+}
+
+/* Helpers that had no processor have made the others wait. */
+static void lose(int64_t times)
+{
+    lost += times * LATE_NANOSECONDS;
     if (lost * LOSS > helped) {
-        alone_for = 2 * alone_for > LOSS * time ? 2 * alone_for : LOSS * time;
+        alone_for = 2 * alone_for > times * LATE_NANOSECONDS ? 2 * alone_for : times * LATE_NANOSECONDS;
         alone_for = alone_for < ALONE_NANOSECONDS ? alone_for : ALONE_NANOSECONDS;
         alone_until = now() + alone_for;
     } else {
@@ -176,54 +205,14 @@ static void lose(int64_t time)
     helped /= 2;
 }
 
-/* Tasks of the machine that run or wait for a processor, this process' among them; 0: the system does not say. */
-static int running_tasks(void)
-{
-    char text[128];
-    int running = 0, file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
-    if (size <= 0)
-        return 0;
-    text[size] = 0;
-    return sscanf(text, "%*s %*s %*s %d/", &running) == 1 ? running : 0;
-}
-
-/* Processors that nothing but these threads wants: the more of the last two looks, as a task may run briefly. A short call
- * ends when its last thread does, so one that waits for a processor costs all of them its turn. */
-static int free_processors(int64_t time, int64_t pause)
-{
-    static long online;
-    static int last, before;
-    static int64_t looked;
-    if (!online) {
-        online = sysconf(_SC_NPROCESSORS_ONLN);
-        last = before = 1;
-    }
-    if (time - looked >= pause) {
-        int own = 1;
-        for (int i = 0; i < started; i++)
-            own += atomic_load(&helpers[i].state) != ASLEEP;
-        int others = running_tasks() - own;
-        looked = time;
-        before = last;
-        last = (int)online - (others > 0 ? others : 0);
-    }
-    return last > before ? last : before;
-}
-
 /* Threads that are to share the clocks. */
 static int threads_for_clocks(void)
 {
-    int threads = (int)setting(THREADS);
     if (moves >= LONG * WORTH_THREADS)
-        return threads; /* each thread has its share of the processors' time */
-    if (moves < WORTH_THREADS && (began < alone_until || usual < WORTH_NANOSECONDS))
+        return (int)setting(THREADS); /* each thread has its share of the processors' time */
+    if (began < alone_until || (moves < WORTH_THREADS && usual < WORTH_NANOSECONDS))
         return 1;
-    int unused = free_processors(began, moves >= SOME * WORTH_THREADS ? SOON_NANOSECONDS : LOOK_NANOSECONDS);
-    return unused < threads ? unused : threads;
+    return (int)setting(THREADS);
 }
 
 /* What a helped call takes is less than what it would take alone: twice as much, for the rule above. */
@@ -237,24 +226,32 @@ static void learn(void)
 /* Of a chip that moves alone the tiles are shared among threads, else the chips. */
 static struct work work_of_chip(char *chip, help_function help)
 {
-    return (struct work){chip, &FIELD(int64_t, chip, CHIP_THREADS), &FIELD(int64_t, chip, CHIP_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN), help};
+    return (struct work){chip,
+                         &FIELD(int64_t, chip, CHIP_THREADS),
+                         &FIELD(int64_t, chip, CHIP_SHARE_STOP),
+                         &FIELD(int64_t, chip, CHIP_SHARE_ALONE),
+                         &FIELD(int64_t, chip, CHIP_SHARE_LEAVES),
+                         &FIELD(int64_t, chip, CHIP_SHARE_LATE),
+                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN),
+                         help};
 }
 
 static struct work work_of_cluster(char *cluster, help_function help)
 {
-    return (struct work){cluster, &FIELD(int64_t, cluster, CLUSTER_THREADS), &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN), help};
-}
-
-int help_is_free(void)
-{
-    return setting(THREADS) > 1 && free_processors(now(), LOOK_NANOSECONDS) > 1;
+    return (struct work){cluster,
+                         &FIELD(int64_t, cluster, CLUSTER_THREADS),
+                         &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
+                         &FIELD(int64_t, cluster, CLUSTER_SHARE_ALONE),
+                         &FIELD(int64_t, cluster, CLUSTER_SHARE_LEAVES),
+                         &FIELD(int64_t, cluster, CLUSTER_SHARE_LATE),
+                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN),
+                         help};
 }
 
 int help_beside(help_function function, void *record, int64_t first, int64_t second)
 {
     help_beside_end();
+    help_leave();
     if (setting(THREADS) < 2 || start(1) < 1)
         return 0;
     beside = (struct beside){function, record, first, second};
@@ -267,7 +264,7 @@ void help_beside_end(void)
 {
     if (!helpers[0].beside)
         return;
-    dismiss(&helpers[0], 0);
+    dismiss(&helpers[0]);
     helpers[0].beside = NULL;
 }
 
@@ -289,7 +286,12 @@ void help_begin(const struct helped *of, uint32_t clocks)
     began = measured ? now() : 0;
     wanted = measured ? threads_for_clocks() : 1;
     handlers = of->handlers;
-    work = busy > 1 ? work_of_cluster(of->cluster, of->help_cluster) : work_of_chip(instances[last].chip, of->help_chip);
+    struct work next =
+        busy > 1 ? work_of_cluster(of->cluster, of->help_cluster) : work_of_chip(instances[last].chip, of->help_chip);
+    if (next.record != work.record || next.help != work.help) {
+        help_leave();
+        work = next;
+    }
     help_resume();
 }
 
@@ -297,14 +299,24 @@ void help_resume(void)
 {
     if (measured && !began)
         began = now();
-    if (wanted <= 1 || helping)
+    if (attached)
+        *work.alone = wanted <= 1;
+    if (wanted <= 1)
         return;
     help_beside_end();
     helping = start(wanted - 1 < MOST_THREADS ? wanted - 1 : MOST_THREADS);
-    *work.threads = helping + 1;
-    *work.stop = 0;
+    keep_apart();
+    if (!attached) {
+        attached = 1;
+        late = *work.late;
+        *work.threads = helping + 1;
+    }
+    *work.leaves = STAY_LOOKS;
     for (int i = 0; i < helping; i++) {
         struct helper *helper = &helpers[i];
+        uint32_t state = atomic_load(&helper->state);
+        if (state == CALLED || state == HELPING)
+            continue;
         int64_t code = helper->table[CODE_CACHE];
         memcpy(helper->table, handlers, sizeof helper->table);
         helper->table[CODE_CACHE] = code;
@@ -318,25 +330,25 @@ void help_pause(void)
     int64_t time = began ? now() - began : 0;
     began = 0;
     taken += time;
-    if (!helping)
-        return;
-    *work.stop = 1;
-    *work.begin += 1;
-    *work.threads = 1;
-    int64_t longest = 0;
-    for (int i = 0; i < helping; i++) {
-        int64_t away = dismiss(&helpers[i], time);
-        longest = away > longest ? away : longest;
-    }
-    helping = 0;
-    helped += time;
-    if (longest)
-        lose(longest);
+    help_leave();
 }
 
 void help_end(void)
 {
-    help_pause();
+    if (began)
+        taken += now() - began;
+    if (helping && moves < LONG * WORTH_THREADS) {
+        helped += taken;
+        if (*work.late != late)
+            lose(*work.late - late);
+    }
+    if (helping)
+        late = *work.late;
+    helping = 0;
+    if (attached) {
+        *work.alone = 1;
+        *work.leaves = LEAVE_LOOKS;
+    }
     if (measured)
         learn();
 }

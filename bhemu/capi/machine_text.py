@@ -112,6 +112,9 @@ _CHIP_FIELDS: Final = (
     "threads",
     "share_begin",
     "share_stop",
+    "share_alone",
+    "share_leaves",
+    "share_late",
 )
 _TILE_FIELDS: Final = (
     "tile_kind",
@@ -131,7 +134,10 @@ _TILE_FIELDS: Final = (
     "issued",
     "niu_counter",
 )
-_CLUSTER_FIELDS: Final = ("address", "count", "chip", "time", "span", "threads", "share_begin", "share_stop")
+_CLUSTER_FIELDS: Final = (
+    *("address", "count", "chip", "time", "span"),
+    *("threads", "share_begin", "share_stop", "share_alone", "share_leaves", "share_late"),
+)
 _CODE_FIELDS: Final = (
     "native",
     "memory",

@@ -185,7 +185,7 @@ static int64_t give_back(void *records, int64_t unused, int64_t also_unused)
 void pages_end(void)
 {
     dismiss_helper();
-    if (tiles >= MANY && helps && help_is_free()) {
+    if (tiles >= MANY && helps) {
         given = 0;
         help_beside(give_back, simulator.tiles, 0, 0);
         give_back(simulator.tiles, 0, 0);

@@ -158,6 +158,7 @@ static void pass(uint32_t clocks)
         }
     }
     help_end();
+    help_leave(); /* Python reads and writes the records */
 }
 
 /* A program that the client has started begins before clocks pass: the recording sees that. */

@@ -13,9 +13,6 @@ typedef void (*write_callback)(uint64_t, const void *, uint32_t);
 /* Nanoseconds since some time. */
 int64_t now(void);
 
-/* Nanoseconds for which this thread has had a processor. */
-int64_t processor_time(void);
-
 /* Print a refusal in the interface's form. */
 void say_refusal(const char *function, const char *text, const char *remedy);
 

@@ -251,6 +251,7 @@ static void free_dram(void)
 
 void simulator_end(void)
 {
+    help_leave();
     for (int chip = 0; chip < CHIPS; chip++) {
         select_chip(chip);
         free_dram();

@@ -120,15 +120,16 @@ void help_begin(const struct helped *of, uint32_t clocks);
 void help_pause(void);
 void help_resume(void);
 
-/* They have passed: what they took decides about the next ones. */
+/* They have passed: what they took decides about the next ones. Helpers stay where they look for more work for a while, and
+ * touch nothing else of the record. */
 void help_end(void);
+
+/* They have left. */
+void help_leave(void);
 
 /* Another thread carries out `function(record, first, second)` beside this one. Such work has ended before the next one
  * begins, and before threads help with clocks. False: there is no other thread. */
 int help_beside(help_function function, void *record, int64_t first, int64_t second);
-
-/* There is a processor for it that nothing else wants. */
-int help_is_free(void);
 
 /* It has returned, or was not begun and is not wanted any more. */
 void help_beside_end(void);

@@ -621,6 +621,9 @@ class ChipRecord:
     share_done: Any
     share_next: Any
     share_stop: Any
+    share_alone: Any
+    share_leaves: Any
+    share_late: Any
     share_goal: Any
     fault_code: Any
     fault_value: Any

@@ -26,10 +26,15 @@ SHARE_FIELDS: Final = (
     ("share_done", "i8"),  # items of the share that have been run
     ("share_next", "i8", (MOST_PARTS, _LINE)),  # [part, 0]: items of the part that have been taken
     ("share_stop", "i8"),  # no more work comes
+    ("share_alone", "i8"),  # 1: the thread that gives out work does all of it for now
+    ("share_leaves", "i8"),  # so often a helper looks for work before it leaves, to be called again; 0: it stays
+    ("share_late", "i8"),  # counts the shares in which a thread came back late with an item
 )
 """Fields of a record whose work is shared; it also has its own `address`."""
 _LOOKS: Final = 4000
-"""How often a thread looks for what it waits for before it yields: some microseconds, in which most shares end."""
+"""How often a helper that is to stay looks for work before it yields: some microseconds, in which most shares begin."""
+_LATE_LOOKS: Final = 600_000
+"""How often the thread that gives out work looks for the end of a share before it yields: some 250 us."""
 _NO_WORK: Final = 1 << 40
 """`share_next` between two shares: threads that ask get nothing."""
 
@@ -39,8 +44,9 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
 
     `run_all(shared, table, count, busy)` runs items 0 to `count` - 1; one after the other when no other thread takes
     part, or when only one item is busy. `help_others(shared, table, begun)` takes part in such work until no more
-    comes; `table` must have a code cache that no other thread uses, and `begun` is `share_begin` as it was before the
-    work was given out.
+    comes, or has not come for a while (`share_leaves`); `table` must have a code cache that no other thread uses, and
+    `begun` is `share_begin` as it was before the work was given out. Between two shares it reads these fields and
+    nothing else.
 
     Args:
         record: with SHARE_FIELDS and `address`.
@@ -68,7 +74,7 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
 
     @kernel
     def run_all(shared: Any, table: Table, count: Int, busy: Int) -> None:
-        if shared.threads <= 1 or busy <= 1:
+        if shared.threads <= 1 or shared.share_alone != 0 or busy <= 1:
             for k in range(count):
                 run_item(shared, table, k)
             return
@@ -82,8 +88,10 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
         looks = 0
         while load(shared.address + to_done) < count:
             looks += 1
-            if looks > _LOOKS:
+            if looks > _LATE_LOOKS:
                 let_others_run()
+        if looks > _LATE_LOOKS:
+            shared.share_late += 1
         for part in range(parts):  # who comes late finds nothing, whatever the next share is
             store(shared.address + to_next + part * next_bytes, _NO_WORK)
 
@@ -94,9 +102,13 @@ def make_sharing(record: np.dtype[Any], run_item: Any) -> tuple[Any, Any]:
             looks = 0
             while load(shared.address + to_begin) == begun:
                 looks += 1
-                if looks > _LOOKS:
+                leaves = np.int64(shared.share_leaves)
+                if leaves != 0:
+                    if looks > leaves:
+                        return 0
+                elif looks > _LOOKS:
                     let_others_run()
-            begun += 1
+            begun = load(shared.address + to_begin)
             if shared.share_stop != 0:
                 return 0
             take_part(shared, table, own)
