@@ -72,7 +72,6 @@ static int64_t began, taken; /* nanoseconds: when clocks have gone on; what they
 static int64_t usual; /* nanoseconds of a call: a mean in which the last ones count most */
 static int64_t alone_until, alone_for; /* no help for a time, which grows while help does not pay */
 static int64_t helped, lost; /* nanoseconds: with help, and waiting for it; what is long ago counts less */
-static int64_t late; /* of `work`, as far as it has been counted */
 
 static inline void pause_briefly(void)
 {
@@ -224,29 +223,15 @@ static void learn(void)
 }
 
 /* Of a chip that moves alone the tiles are shared among threads, else the chips. */
-static struct work work_of_chip(char *chip, help_function help)
-{
-    return (struct work){chip,
-                         &FIELD(int64_t, chip, CHIP_THREADS),
-                         &FIELD(int64_t, chip, CHIP_SHARE_STOP),
-                         &FIELD(int64_t, chip, CHIP_SHARE_ALONE),
-                         &FIELD(int64_t, chip, CHIP_SHARE_LEAVES),
-                         &FIELD(int64_t, chip, CHIP_SHARE_LATE),
-                         &FIELD(_Atomic int64_t, chip, CHIP_SHARE_BEGIN),
-                         help};
-}
-
-static struct work work_of_cluster(char *cluster, help_function help)
-{
-    return (struct work){cluster,
-                         &FIELD(int64_t, cluster, CLUSTER_THREADS),
-                         &FIELD(int64_t, cluster, CLUSTER_SHARE_STOP),
-                         &FIELD(int64_t, cluster, CLUSTER_SHARE_ALONE),
-                         &FIELD(int64_t, cluster, CLUSTER_SHARE_LEAVES),
-                         &FIELD(int64_t, cluster, CLUSTER_SHARE_LATE),
-                         &FIELD(_Atomic int64_t, cluster, CLUSTER_SHARE_BEGIN),
-                         help};
-}
+#define WORK(of, record, help)                                                                                               \
+    (struct work){record,                                                                                                    \
+                  &FIELD(int64_t, record, of##_THREADS),                                                                     \
+                  &FIELD(int64_t, record, of##_SHARE_STOP),                                                                  \
+                  &FIELD(int64_t, record, of##_SHARE_ALONE),                                                                 \
+                  &FIELD(int64_t, record, of##_SHARE_LEAVES),                                                                \
+                  &FIELD(int64_t, record, of##_SHARE_LATE),                                                                  \
+                  &FIELD(_Atomic int64_t, record, of##_SHARE_BEGIN),                                                         \
+                  help}
 
 int help_beside(help_function function, void *record, int64_t first, int64_t second)
 {
@@ -287,7 +272,7 @@ void help_begin(const struct helped *of, uint32_t clocks)
     wanted = measured ? threads_for_clocks() : 1;
     handlers = of->handlers;
     struct work next =
-        busy > 1 ? work_of_cluster(of->cluster, of->help_cluster) : work_of_chip(instances[last].chip, of->help_chip);
+        busy > 1 ? WORK(CLUSTER, of->cluster, of->help_cluster) : WORK(CHIP, instances[last].chip, of->help_chip);
     if (next.record != work.record || next.help != work.help) {
         help_leave();
         work = next;
@@ -308,7 +293,6 @@ void help_resume(void)
     keep_apart();
     if (!attached) {
         attached = 1;
-        late = *work.late;
         *work.threads = helping + 1;
     }
     *work.leaves = STAY_LOOKS;
@@ -339,11 +323,11 @@ void help_end(void)
         taken += now() - began;
     if (helping && moves < LONG * WORTH_THREADS) {
         helped += taken;
-        if (*work.late != late)
-            lose(*work.late - late);
+        if (*work.late)
+            lose(*work.late);
     }
     if (helping)
-        late = *work.late;
+        *work.late = 0;
     helping = 0;
     if (attached) {
         *work.alone = 1;
