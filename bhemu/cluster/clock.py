@@ -143,7 +143,7 @@ def _is_still(cluster: ClusterRecord, k: Int, goal: Int) -> bool:
     return has_nothing_to_do(chip_at(cluster.chip[k]), goal)
 
 
-@kernel
+@kernel(seldom=True)
 def _pass_clocks(cluster: ClusterRecord, table: Table, k: Int, clocks: Int) -> Any:
     return pass_clocks(chip_at(cluster.chip[k]), table, clocks)
 

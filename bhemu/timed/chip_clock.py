@@ -202,7 +202,7 @@ def _step(chip: ChipRecord, table: Table, net: LogAddress, first: Int) -> AnyInt
     return np.int64(ADVANCED)
 
 
-@kernel
+@kernel(seldom=True)
 def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
     """Let all tiles move up to `chip.end`; see `bhemu.chip.clock.run.move`."""
     window: AnyInt = np.int64(0)

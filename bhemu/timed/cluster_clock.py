@@ -45,7 +45,7 @@ def _is_still(cluster: ClusterRecord, k: Int, goal: Int) -> bool:
     return has_nothing_to_do(chip_at(cluster.chip[k]), goal) and not has_event(_net_of(cluster, k))
 
 
-@kernel
+@kernel(seldom=True)
 def _pass_clocks(cluster: ClusterRecord, table: Table, k: Int, clocks: Int) -> Any:
     return pass_timed(chip_at(cluster.chip[k]), table, clocks, _net_of(cluster, k))
 

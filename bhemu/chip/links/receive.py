@@ -33,7 +33,7 @@ def _next_arrival(chip: ChipRecord) -> Int:
     return first
 
 
-@kernel
+@kernel(seldom=True)
 def _take_frames(chip: ChipRecord, channel: Int) -> Any:
     """Status of taking the frames that have arrived at a tile; the first that is not DONE stays."""
     while chip.frame_first[channel] != 0:
@@ -66,9 +66,10 @@ def begin_span(chip: ChipRecord) -> Any:
         touch(chip, index, chip.time)
         happen(chip.fault, tile_of(chip, index))
     for channel in range(CHANNELS):
-        status = _take_frames(chip, channel)
-        if status != DONE:
-            return status
+        if chip.frame_first[channel] != 0:
+            status = _take_frames(chip, channel)
+            if status != DONE:
+                return status
     chip.end = min(np.int64(chip.goal), max(_next_arrival(chip), chip.time + 1))
     if chip.fault.count != 0:
         chip.end = min(np.int64(chip.end), np.int64(chip.fault.event[0].clock))
