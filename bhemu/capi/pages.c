@@ -191,5 +191,4 @@ void pages_end(void)
         give_back(simulator.tiles, 0, 0);
         help_beside_end();
     }
-    fresh_pages_end();
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "simulator.h"
 #include "counters.h"
+#include "fresh_pages.h"
 #include "pace.h"
 #include "pages.h"
 #include "settings.h"
@@ -264,6 +265,7 @@ void simulator_end(void)
         munmap(simulator.chip, MEMORY_BYTES);
         simulator.chip = simulator.tiles = NULL;
     }
+    fresh_pages_end(); /* after munmap: the system looks at each page that is registered */
     select_chip(0);
 }
 
