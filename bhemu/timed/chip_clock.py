@@ -202,7 +202,7 @@ def _step(chip: ChipRecord, table: Table, net: LogAddress, first: Int) -> AnyInt
     return np.int64(ADVANCED)
 
 
-@kernel(seldom=True)
+@kernel
 def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
     """Let all tiles move up to `chip.end`; see `bhemu.chip.clock.run.move`."""
     window: AnyInt = np.int64(0)
@@ -242,16 +242,15 @@ def _move(chip: ChipRecord, table: Table, net: LogAddress) -> Any:
 @kernel
 def pass_timed(chip: ChipRecord, table: Table, clocks: Int, net: LogAddress) -> AnyInt:
     """Let clocks of a timed chip pass; see `bhemu.chip.clock.run.pass_clocks`."""
-    if chip.links == 0:
-        if clocks > 0:
-            chip.end = chip.time + clocks
-        return _move(chip, table, net)
     if clocks > 0:
-        chip.goal = chip.time + clocks
         chip.end = chip.time
+        if chip.links != 0:
+            chip.goal = chip.time + clocks
+        else:
+            chip.end += clocks
     while True:
         status = _move(chip, table, net)
-        if status != ADVANCED or chip.time >= chip.goal:
+        if status != ADVANCED or chip.links == 0 or chip.time >= chip.goal:
             return np.int64(status)
         if begin_span(chip) != DONE:
             return np.int64(FRAME_ARRIVES)

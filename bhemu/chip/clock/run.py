@@ -460,31 +460,25 @@ def help_entry(chip: ChipRecord, table: Table, begun: Int) -> AnyInt:
     return _help_others(chip, table, begun)
 
 
-@kernel
-def _move_between_frames(chip: ChipRecord, table: Table) -> Any:
-    """The same up to `chip.goal` on a chip with links: frames arrive in between (chip/links/receive.py)."""
-    while True:
-        status = move(chip, table)
-        if status != ADVANCED or chip.time >= chip.goal:
-            return status
-        if begin_span(chip) != DONE:
-            return np.int64(FRAME_ARRIVES)
-
-
 @kernel(forceinline=True)
 def pass_clocks(chip: ChipRecord, table: Table, clocks: Int) -> Any:
     """Let clocks pass (0: go on with what is left); see `move`.
 
-    FRAME_ARRIVES: what a frame does needs something of tile `noc_end`, or has been refused there.
+    On a chip with links frames arrive in between (chip/links/receive.py), up to `chip.goal`. FRAME_ARRIVES: what a frame
+    does needs something of tile `noc_end`, or has been refused there.
     """
-    if chip.links != 0:
-        if clocks > 0:
-            chip.goal = chip.time + clocks
-            chip.end = chip.time
-        return _move_between_frames(chip, table)
     if clocks > 0:
-        chip.end = chip.time + clocks
-    return move(chip, table)
+        chip.end = chip.time
+        if chip.links != 0:
+            chip.goal = chip.time + clocks
+        else:
+            chip.end += clocks
+    while True:  # `move` is called at one place: it is inlined
+        status = move(chip, table)
+        if status != ADVANCED or chip.links == 0 or chip.time >= chip.goal:
+            return status
+        if begin_span(chip) != DONE:
+            return np.int64(FRAME_ARRIVES)
 
 
 def clock_entry(chip: ChipRecord, table: Table, clocks: Int) -> AnyInt:

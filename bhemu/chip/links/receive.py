@@ -54,7 +54,7 @@ def _take_frames(chip: ChipRecord, channel: Int) -> Any:
     return np.int64(DONE)
 
 
-@kernel
+@kernel(seldom=True)
 def begin_span(chip: ChipRecord) -> Any:
     """Let links fail, take what has arrived, and set the end of the clocks that can pass before the next such event.
 
