@@ -464,8 +464,8 @@ def help_entry(chip: ChipRecord, table: Table, begun: Int) -> AnyInt:
 def pass_clocks(chip: ChipRecord, table: Table, clocks: Int) -> Any:
     """Let clocks pass (0: go on with what is left); see `move`.
 
-    On a chip with links frames arrive in between (chip/links/receive.py), up to `chip.goal`. FRAME_ARRIVES: what a frame
-    does needs something of tile `noc_end`, or has been refused there.
+    On a chip with links frames arrive in between (chip/links/receive.py), up to `chip.goal`. FRAME_ARRIVES: what a
+    frame does needs something of tile `noc_end`, or has been refused there.
     """
     if clocks > 0:
         chip.end = chip.time
