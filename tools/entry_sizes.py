@@ -63,9 +63,8 @@ def describe(module: Any, rows: int) -> None:
 
 def main() -> None:
     """Print a table for each entry of a part."""
-    parts = {BY_OPCODE[opcode].mnemonic: opcode for opcode in HANDLERS} | {
-        text: part for part, text in objects._PARTS.items()
-    }
+    parts = {text: part for part, text in objects._PARTS.items()}
+    parts |= {row.mnemonic: opcode for opcode in HANDLERS if (row := BY_OPCODE[opcode]) is not None}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=sorted(parts), metavar="PART")
     parser.add_argument("--rows", type=int, default=25)
