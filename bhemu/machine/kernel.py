@@ -61,7 +61,7 @@ def kernel(function: Any = None, **options: bool) -> Any:
 
     Args:
         forceinline: inline it wherever it is called, and what it calls, as Numba hands the option on.
-        seldom: inline it nowhere: it is called seldom, from a loop that is executed often.
+        seldom: inline it nowhere: it is called seldom, from a loop that is executed often or at several places.
     """
     if function is None:
         return functools.partial(kernel, **options)
