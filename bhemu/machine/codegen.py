@@ -30,6 +30,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
@@ -166,14 +167,42 @@ class _KernelLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+_VECTOR_ROOMS = tuple(f"bhemu.tensix.{room}." for room in ("matrix", "pack", "unpack", "vector"))
+_WIDEST = 64
+"""Bytes of the widest registers."""
+
+
+class _Aligned(Lower):
+    """Functions whose frame is aligned to the widest registers.
+
+    LLVM keeps what does not fit into registers on the stack, which is aligned to 16 bytes. There every second access
+    of 32 bytes, or each of 64, is to two lines of the processor's cache.
+    """
+
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)  # type: ignore[no-untyped-call]
+        self.function.attributes.alignstack = _WIDEST
+        self.function.attributes.add("nounwind")  # llvmlite writes the alignment only beside another attribute
+
+
+def _has_vectors(module: str) -> bool:
+    return module.startswith(_VECTOR_ROOMS)
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
 class _KernelLowering(NativeLowering):
     """Numba's last step, without machine code."""
 
     _name = "bhemu_kernel_lowering"
+    _class: type[Lower] = Lower
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return self._class
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
+        self._class = _Aligned if _has_vectors(state.func_id.modname) else Lower
         library: Any = _KernelLibrary
         state.library = library(context.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
@@ -223,6 +252,21 @@ class _SeldomCompiler(_KernelCompiler):
     lowering = _SeldomLowering
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+class _AlignedLowering(NativeLowering):
+    """Numba's last step for an entry, into which LLVM inlines kernels with vectors."""
+
+    _name = "bhemu_aligned_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return _Aligned
+
+
+class _AlignedCompiler(_KernelCompiler):
+    lowering = _AlignedLowering
+
+
 KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
 SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": _SeldomCompiler, "forceinline": False}
@@ -267,7 +311,8 @@ def compile_function(
             return body(record_at(address), a, b, c)  # type: ignore[no-any-return]
 
     signature = types.int64(types.int64, *[types.int64] * arguments)
-    compiled = numba.cfunc(signature, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
+    compiler_class = _AlignedCompiler if _has_vectors(function.__module__) else Compiler
+    compiled = numba.cfunc(signature, pipeline_class=compiler_class, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
     return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
 
 
