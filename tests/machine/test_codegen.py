@@ -119,3 +119,13 @@ def test_a_kernel_of_an_entry_that_is_loaded_is_not_taken_for_that_of_another_fu
     entry = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 4)(library.get_pointer_to_function(symbol))
     assert entry(0, 4, 7) == 5
     assert called_from_python(4, 7) == 5
+
+
+@pytest.mark.parametrize(("room", "is_aligned"), [("bhemu.tensix.matrix.dot", True), ("bhemu.chip.clock.run", False)])
+def test_frames_of_units_with_vectors_are_aligned_to_the_widest_registers(room: str, is_aligned: bool) -> None:
+    def entry_of_a_room(record, a, b):  # type: ignore[no-untyped-def]
+        return called_once(a) + b
+
+    entry_of_a_room.__module__ = room
+    _, library = compile_function(entry_of_a_room, None, 2, from_dtype(np.dtype([("word", "i8")])))
+    assert ("alignstack=64" in str(library._final_module)) == is_aligned
