@@ -172,21 +172,32 @@ _WIDEST = 64
 """Bytes of the widest registers."""
 
 
-class _Aligned(Lower):
-    """Functions whose frame is aligned to the widest registers.
+def _has_vectors(module: str) -> bool:
+    return module.startswith(_VECTOR_ROOMS)
 
-    LLVM keeps what does not fit into registers on the stack, which is aligned to 16 bytes. There every second access
-    of 32 bytes, or each of 64, is to two lines of the processor's cache.
+
+class _AlignedLower(Lower):
+    """A function whose frame is aligned to the widest registers.
+
+    LLVM keeps what does not fit into registers on the stack, which is aligned to 16 bytes. There up to every second
+    access of 32 bytes, and most of 64, are to two lines of the processor's cache.
     """
 
     def setup_function(self, fndesc: Any) -> None:
         super().setup_function(fndesc)  # type: ignore[no-untyped-call]
-        self.function.attributes.alignstack = _WIDEST
-        self.function.attributes.add("nounwind")  # llvmlite writes the alignment only beside another attribute
+        if self._is_aligned(fndesc.modname):
+            self.function.attributes.alignstack = _WIDEST
+            self.function.attributes.add("nounwind")  # llvmlite writes the alignment only beside another attribute
+
+    def _is_aligned(self, module: str) -> bool:
+        return True
 
 
-def _has_vectors(module: str) -> bool:
-    return module.startswith(_VECTOR_ROOMS)
+class _KernelLower(_AlignedLower):
+    """The same, of functions of units with vectors alone."""
+
+    def _is_aligned(self, module: str) -> bool:
+        return _has_vectors(module)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
@@ -194,15 +205,13 @@ class _KernelLowering(NativeLowering):
     """Numba's last step, without machine code."""
 
     _name = "bhemu_kernel_lowering"
-    _class: type[Lower] = Lower
 
     @property
     def lowering_class(self) -> type[Lower]:
-        return self._class
+        return _KernelLower
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
-        self._class = _Aligned if _has_vectors(state.func_id.modname) else Lower
         library: Any = _KernelLibrary
         state.library = library(context.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
@@ -260,7 +269,7 @@ class _AlignedLowering(NativeLowering):
 
     @property
     def lowering_class(self) -> type[Lower]:
-        return _Aligned
+        return _AlignedLower
 
 
 class _AlignedCompiler(_KernelCompiler):
