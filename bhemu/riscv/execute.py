@@ -269,7 +269,7 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
         status = LIMIT
         # Templates know one size of L1, and count nothing.
         translates = not counting and code.native[TRANSLATOR_PLACE] != 0 and l1_end == L1_SIZE
-        counts = translates and goal - start >= code.least_rounds and goal >= code.first_round
+        counts = translates and ahead == 0 and goal - start >= code.least_rounds and goal >= code.first_round
         stays = False  # the next instruction is the interpreter's
         team = False  # a team executes (teams.py)
         given: Int = np.int64(0)  # fields of the next instruction, where its place in the cache has those of others
@@ -462,10 +462,12 @@ def make_run_core(counting: bool, begun: Any, executed: Any, ended: Any, in_turn
                 n = fields & 0xFF
                 if translates and not stays and goal - now >= code.entry[entry, COUNT] and loops < loops_limit:
                     native = native_table(cache)
-                    if others and not team and horizon < goal:
+                    # Cores that may run ahead at their accesses to L1 take long turns.
+                    if others and not team and horizon < goal and ahead == 0:
                         team = begin_team(t, code, core, goal)
                     set_team(code, core, entry, team)
-                    result = enter(t, code, native, core, entry, word, goal - now, goal - horizon, loops_limit - loops)
+                    slack = goal - in_time_until
+                    result = enter(t, code, native, core, entry, word, goal - now, slack, loops_limit - loops)
                     if result != FAILED:
                         if team and load_i64(code.memory, PREVIOUS) != NO_CORE:  # the record has what cores did
                             core = load_i64(code.memory, CURRENT) & _CORE_BITS

@@ -26,7 +26,6 @@ from bhemu.machine.core_state import (
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.clock_wait import pass_turns
 from bhemu.riscv.decode import FIRST_SLOW, NOWHERE, code_at
 from bhemu.riscv.execute import instruction_at
 from bhemu.riscv.loop_registers import changed_registers, keep_registers, restore_registers
@@ -47,6 +46,12 @@ from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, STREAM_BYTES
 from bhemu.tensix.overlay import peek_stream_register
 
+# What a loop does
+ELSE: Final = 0
+"""It accesses devices, or pushes words."""
+POLLS: Final = 1
+COMPUTES: Final = 2
+"""It changes registers, or stores to L1 or local RAM before it does something else."""
 LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
 
@@ -104,16 +109,24 @@ def _watch(t: TileRecord, core: Int, address: Int, size: Int) -> Any:
 
 
 @kernel
-def follow(t: TileRecord, cache: Int, core: Int) -> Bool:
-    """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on; True when it polls."""
+def follow(t: TileRecord, cache: Int, core: Int, past_stores: Bool) -> Int:
+    """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on.
+
+    Args:
+        past_stores: for where the loop goes, not for whether it polls. Stores to memory are passed over, and what later
+            loads get may be old; the turn may be longer than `poll_pc`.
+
+    Returns:
+        POLLS, COMPUTES or ELSE.
+    """
     keep_registers(t, core)
-    polls = _follow(t, code_at(cache), core)
+    found = _follow(t, code_at(cache), core, past_stores)
     restore_registers(t, core)
-    return polls
+    return found
 
 
 @kernel
-def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
+def _follow(t: TileRecord, code: Record, core: Int, past_stores: Bool) -> Int:
     """`follow`, which leaves other registers behind."""
     head = np.int64(t.core_pc[core])
     pc: Int = head
@@ -121,21 +134,31 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
     t.watch_count[core] = 0
     for step in range(POLL_STEPS):
         if pc >= t.l1_end or pc & 3:
-            return False
+            return np.int64(ELSE)
         fields = instruction_at(t, code, pc)
         n = fields & 0xFF
-        if n >= FIRST_SLOW or n in (SB, SH, SW):  # also `.ttinsn`, and where a debugger wants to stop
-            return False
+        if n >= FIRST_SLOW:  # also `.ttinsn`, and where a debugger wants to stop
+            return np.int64(ELSE)
         immediate = fields >> 32
         a = np.int64(t.core_x[core, (fields >> 16) & 0xFF])
         b = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
+        address = (a + immediate) & WORD
+        if n in (SB, SH, SW):
+            place = place_of_access(address, size_of(n), np.int64(t.l1_end), LOCAL_RAM_SIZE[core])
+            if place == ELSEWHERE or not past_stores:
+                return np.int64(ELSE if place == ELSEWHERE else COMPUTES)
+        value: Int = np.int64(0)
+        to: Int = pc + 4
         if n >= LB and n <= LHU:
-            address = (a + immediate) & WORD
+            if past_stores:
+                t.watch_count[core] = 0
+                if address >= t.l1_end and (address - RAM_BASE) & WORD >= LOCAL_RAM_SIZE[core]:
+                    return np.int64(ELSE)
             known, word = _watch(t, core, address, size_of(n))
             if not known:
-                return False
-            value, to = loaded(n, word, address), pc + 4
-        else:
+                return np.int64(ELSE)
+            value = loaded(n, word, address)
+        elif n not in (SB, SH, SW):
             value, to, _ = without_access(n, a, b, immediate, pc)
         register = (fields >> 8) & 0xFF
         t.poll_pc[core, step] = np.uint32(pc)
@@ -145,8 +168,9 @@ def _follow(t: TileRecord, code: Record, core: Int) -> Bool:
         t.core_x[core, register] = np.uint32(value & WORD)
         pc = to & WORD
         if pc == head:
-            return changed_registers(t, core, np.int64(0)) == 0
-    return False
+            polls = not past_stores and changed_registers(t, core, np.int64(0)) == 0
+            return np.int64(POLLS if polls else COMPUTES)
+    return np.int64(COMPUTES if past_stores else ELSE)
 
 
 @kernel
@@ -160,29 +184,12 @@ def watched_words_hold(t: TileRecord, core: Int) -> bool:
 
 
 @kernel
-def _fall_asleep(t: TileRecord, core: Int) -> None:
+def fall_asleep(t: TileRecord, core: Int) -> None:
+    """The core polls: it sleeps until a word that its loop reads changes."""
     t.poll_since[core] = t.core_round[core]
     t.core_loops_limit[core] = FIRST_POLL_ATTEMPT
     t.core_state[core] = ASLEEP
     _collect_hash(t)
-
-
-@kernel
-def attempt(t: TileRecord, cache: Int, core: Int, may_pass: Bool) -> None:
-    """The core's turn begins, and all agents before it have had theirs: it falls asleep if it polls.
-
-    Args:
-        may_pass: nothing looks on, so it may pass turns in which it waits for the clock.
-    """
-    if not follow(t, cache, core):
-        if may_pass and pass_turns(t, cache, core):
-            t.poll_steps[core] = NO_ATTEMPT
-            t.core_loops[core] = t.core_loops_limit[core] - 1  # it tries again when it jumps backwards next
-        else:
-            give_up(t, core)
-        return
-    t.poll_steps[core] = NO_ATTEMPT
-    _fall_asleep(t, core)
 
 
 @kernel
@@ -198,7 +205,7 @@ def end_step(t: TileRecord, core: Int) -> None:
     if t.core_pc[core] != t.poll_pc[core, 0] or not watched_words_hold(t, core):
         return
     if changed_registers(t, core, np.int64(0)) == 0:
-        _fall_asleep(t, core)
+        fall_asleep(t, core)
 
 
 @kernel

@@ -33,6 +33,7 @@ from bhemu.riscv.translation_state import (
     FIRST_CODE,
     INSTRUCTION_BYTES,
     JUMPS,
+    LOOP_WORDS,
     NEVER,
     NEXT,
     PLACE,
@@ -127,9 +128,30 @@ def _destination(fields: Int, pc: Int) -> AnyInt:
 
 
 @kernel
-def _follow(t: TileRecord, c: Record, pc: Int) -> Int:
+def _want(t: TileRecord, c: Record, core: Int) -> None:
+    """Mark the words of the window that the region may have: all, or those of a loop (loops.py)."""
+    count, c.path_count = np.int64(c.path_count), 0
+    for i in range(WINDOW):
+        c.wanted[i] = 1 if count == 0 else 0
+    first, last = np.int64(L1_SIZE), np.int64(0)
+    for step in range(count):
+        first = min(first, np.int64(t.poll_pc[core, step]))
+        last = max(last, np.int64(t.poll_pc[core, step]))
+    for step in range(count):
+        at = np.int64(t.poll_pc[core, step])
+        end = last if last - first < 4 * LOOP_WORDS else at
+        while at <= end:
+            i = (at - c.first_pc) >> 2
+            if i >= 0 and i < WINDOW:
+                c.wanted[i] = 1
+            at += 4
+
+
+@kernel
+def _follow(t: TileRecord, c: Record, core: Int, pc: Int) -> Int:
     """Collect the instructions of the region that begins at `pc`; returns how many they are."""
     c.first_pc = max(np.int64(0), pc - 2 * WINDOW)
+    _want(t, c, core)
     for i in range(WINDOW):
         c.included[i] = 0
         c.leader[i] = 0
@@ -142,7 +164,7 @@ def _follow(t: TileRecord, c: Record, pc: Int) -> Int:
         if i < 0 or i >= WINDOW:
             continue
         c.leader[i] = 1
-        while i < WINDOW and at < L1_SIZE - 4 and c.included[i] == 0 and count < REGION_WORDS:
+        while i < WINDOW and at < L1_SIZE - 4 and count < REGION_WORDS and c.included[i] < c.wanted[i]:
             word = np.int64(t.l1_u32[at >> 2])
             fields = _decoded(c, at >> 2, word)
             kind = KIND[fields & 0xFF]
@@ -496,7 +518,7 @@ def translate(t: TileRecord, c: Record, core: Int, pc: Int) -> Any:
     if c.native[1] == 0 and not _make_enter(c):
         c.native[0] = 0  # the system has changed its mind: never again
         return False
-    count = _follow(t, c, pc)
+    count = _follow(t, c, core, pc)
     head = (pc - c.first_pc) >> 2
     if c.included[head] == 0 or count < 2:
         return False

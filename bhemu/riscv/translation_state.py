@@ -102,7 +102,13 @@ CLIENT_HOT: Final = 20_000
 CLIENT_LEAST_ROUNDS: Final = 256
 CLIENT_FIRST_ROUND: Final = 250_000
 """The same in the C library, unless BHEMU_TRANSLATE=1 asks for the ones above, and when counting begins. Cores of its
-clients mostly poll, or execute a piece of code some hundred times, and then counting would be in vain."""
+clients mostly poll, or execute a piece of code some hundred times, and then counting would be in vain. Where cores may
+run ahead only loops count (loops.py)."""
+
+LOOP_HOT: Final = 1500
+"""Iterations of a loop that computes until it is translated where cores may run ahead (loops.py)."""
+LOOP_WORDS: Final = 32
+"""A loop in so many words is translated whole, of a longer one what it executes."""
 
 TRANSLATOR_PLACE: Final = 0
 ENTER_PLACE: Final = 1
@@ -127,6 +133,7 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("jump_count", "i8"),
     ("jump", "i8", (JUMPS, 8)),
     ("first_pc", "i8"),  # of the window
+    ("path_count", "i8"),  # steps of the loop in `poll_pc` that is to be translated alone, 0: what jumps connect
     ("code_first", "i8"),  # addresses of the first instruction and after the last one
     ("code_end", "i8"),
     ("todo", "i8", (WINDOW,)),
@@ -134,6 +141,7 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("fields", "i8", (WINDOW,)),
     ("label", "i4", (WINDOW,)),
     ("begin", "i4", (WINDOW,)),  # where an instruction's machine code begins in the text
+    ("wanted", "u1", (WINDOW,)),
     ("included", "u1", (WINDOW,)),
     ("leader", "u1", (WINDOW,)),
     ("depth", "u1", (WINDOW,)),  # loops around each instruction

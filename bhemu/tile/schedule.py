@@ -26,7 +26,8 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import ACCESS, LIMIT, LOOPS
-from bhemu.riscv.poll import attempt, wake, watched_words_hold
+from bhemu.riscv.loops import attempt
+from bhemu.riscv.poll import wake, watched_words_hold
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tensix.frontend import run as clock
 from bhemu.tensix.frontend.observer import NO_LOG

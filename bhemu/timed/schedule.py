@@ -19,7 +19,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import AnyInt, Int, LogAddress, Table, TileRecord
 from bhemu.riscv.execute import LIMIT, LOOPS
 from bhemu.riscv.loop_registers import restore_registers
-from bhemu.riscv.poll import end_step, follow, give_up
+from bhemu.riscv.poll import POLLS, end_step, follow, give_up
 from bhemu.riscv.teams import NO_ATTEMPT, is_plain_turn
 from bhemu.tile import schedule as plain
 from bhemu.tile import turn_ends as ends
@@ -58,7 +58,7 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
 @kernel
 def _begin_loop(t: TileRecord, table: Table, log: LogAddress, core: Int) -> None:
     """Begin to execute a turn of a loop that polls (riscv/poll.py), for its time."""
-    if not follow(t, place_value(table, CODE_CACHE), core):
+    if follow(t, place_value(table, CODE_CACHE), core, False) != POLLS:
         give_up(t, core)
     store_i64(log, at.core_block(core) + at.SINCE, np.int64(t.core_round[core]))
 

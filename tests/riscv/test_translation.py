@@ -3,6 +3,7 @@ after each."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,18 @@ from bhemu.machine.core_state import ASLEEP
 from bhemu.machine.state import new_tiles
 from bhemu.riscv.decode import new_code_cache
 from bhemu.riscv.execute import ACCESS, FAULTED, LIMIT, LOOPS, SLOW, run_core_entry
-from bhemu.riscv.translation_state import ENTER_PLACE
+from bhemu.riscv.translation_state import (
+    CLIENT_FIRST_ROUND,
+    CLIENT_HOT,
+    CLIENT_LEAST_ROUNDS,
+    ENTER_PLACE,
+    LOOP_HOT,
+)
 from bhemu.riscv.translator import VARIABLE, attach, is_available, why_not
+from bhemu.tile.cores import CODE
 from tests.riscv.random_programs import DATA, DATA_BYTES, FREE, Generator
 from tests.riscv.rv_asm import assemble
+from tests.riscv.rv_machine import machine, word
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="nothing is translated here")
 
@@ -50,13 +59,18 @@ class Pair:
         for tiles in self.tiles:
             tiles[0].l1[address : address + len(content)] = np.frombuffer(content, np.uint8)
 
-    def turn(self, rounds: int, horizon: int) -> int:
-        """Let the core run so many rounds, shared memory `horizon` rounds; returns why it stopped."""
+    def turn(self, rounds: int, horizon: int, ahead: int = 0) -> int:
+        """Let the core run so many rounds, shared memory `horizon` rounds; returns why it stopped.
+
+        Args:
+            ahead: rounds behind the horizon in which it may access L1.
+        """
         reasons = []
         for tiles, cache in zip(self.tiles, self.caches, strict=True):
             tile = tiles[0]
             tile.round_goal = tile.core_round[self.core] + rounds
             tile.round_horizon = tile.core_round[self.core] + horizon
+            tile.run_ahead = ahead
             reasons.append(self.run_core.call(tiles.ctypes.data, self.core, cache.ctypes.data))
         ours, theirs = (tiles[0] for tiles in self.tiles)
         if reasons[0] != reasons[1] or ours.tobytes() != theirs.tobytes():
@@ -127,7 +141,7 @@ def test_translated_code_computes_what_the_interpreter_does(seed: int) -> None:
     for _ in range(TURNS):
         rounds = generator.number(1, lengths[generator.number(0, len(lengths))] + 1)
         horizon = rounds if generator.number(0, 2) else generator.number(0, rounds + 1)
-        reason = pair.turn(rounds, horizon)
+        reason = pair.turn(rounds, horizon, ahead=generator.number(0, 130) if generator.number(0, 3) == 0 else 0)
         if reason in (ACCESS, SLOW):
             pair.skip()
         elif reason == LOOPS:
@@ -231,7 +245,11 @@ def test_programs_that_take_turns_at_one_place_are_translated_once_each() -> Non
 def test_a_core_leaves_translated_code_at_the_horizon_and_where_its_loops_are_counted() -> None:
     pair = _hot_loop()
     for horizon in range(12):
+        first = int(pair.tiles[0][0].core_round[0])
         pair.turn(40, horizon)
+        at_horizon = int(pair.tiles[0][0].core_round[0]) - first
+        pair.turn(40, horizon, ahead=20)
+        assert int(pair.tiles[0][0].core_round[0]) - first >= at_horizon + 20
     for limit in range(1, 12):
         pair.set("core_loops", 0)
         pair.set("core_loops_limit", limit)
@@ -268,6 +286,49 @@ def test_a_full_memory_for_machine_code_is_used_again() -> None:
         pair.turn(800, 800)
         pair.set("core_loops", 0)
     assert 1 < code.entry_count < 40
+
+
+@pytest.fixture
+def as_in_clients() -> Iterator[Any]:
+    """The code cache of tiles, where arrivals are counted as in the C library."""
+    code = CODE[0]
+    attach(CODE)
+    names = ("hot", "least_rounds", "first_round")
+    kept = {name: code[name] for name in names}
+    for name, value in zip(names, (CLIENT_HOT, CLIENT_LEAST_ROUNDS, CLIENT_FIRST_ROUND), strict=True):
+        code[name] = value
+    yield code
+    for name, value in kept.items():
+        code[name] = value
+
+
+DONE = 0x30000
+"""Where a program leaves how often its loop has iterated."""
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "is_translated"),
+    [
+        (0x40000, "sw t0, 0(a0)\n addi a0, a0, 4", True),
+        (LOCAL + 0x100, "sb t0, 3(a0)\n lw t1, 0(a0)", True),
+        (0, "slli t1, t0, 3", True),
+        (0xFFE00010, "sw t0, 0(a0)", False),  # a GPR
+        (0xFFB12100, "lw t1, 0(a0)", False),  # a register of the tile
+    ],
+    ids=["L1", "local RAM", "registers", "a store to a device", "a load from a device"],
+)
+def test_clients_have_loops_translated_that_iterate_often_and_access_memory_only(
+    as_in_clients: Any, address: int, body: str, is_translated: bool
+) -> None:
+    for iterations, ahead, often in ((LOOP_HOT // 8, 128, False), (4 * LOOP_HOT, 0, False), (4 * LOOP_HOT, 128, True)):
+        head = f"li a0, {address}\n li a1, {iterations}\n li t0, 0\n j loop"
+        loop = f"loop: {body}\n addi t0, t0, 1\n bne t0, a1, loop\n li a2, {DONE}\n sw t0, 0(a2)\nend: j end"
+        before = int(as_in_clients.entry_count)
+        tile = machine(f"{head}\n{loop}")
+        tile.record.run_ahead = ahead
+        tile.clock(8 * iterations)
+        assert word(tile, DONE) == iterations
+        assert (as_in_clients.entry_count > before) == (often and is_translated)
 
 
 def test_without_a_translator_the_interpreter_executes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
