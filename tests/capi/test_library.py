@@ -421,7 +421,8 @@ def test_a_python_with_another_version_of_bhemu_explains_nothing(library: Path, 
 HOT = [0x00128293, 0x005383B3, 0x10702023, 0x10002E03, 0x01CECEB3, 0xFEDFF06F]
 
 
-def test_translated_and_interpreted_cores_do_the_same(library: Path) -> None:
+@pytest.mark.parametrize("pace", ["exact", "adaptive"])
+def test_translated_and_interpreted_cores_do_the_same(library: Path, pace: str) -> None:
     """Also where the host has changed the code (the second instruction becomes sub), and on two threads."""
     script = f"""
 init()
@@ -438,7 +439,7 @@ exit_()
 """
     cases = (("0", "1"), ("1", "1"), ("1", "2"), ("", "1"), ("", "2"))
     outs = [
-        run_client(library, script, BHEMU_TRANSLATE=translate, BHEMU_THREADS=threads, BHEMU_PACE="exact")
+        run_client(library, script, BHEMU_TRANSLATE=translate, BHEMU_THREADS=threads, BHEMU_PACE=pace)
         for translate, threads in cases
     ]
     assert {ended.status for ended in outs} == {0}
@@ -448,11 +449,18 @@ exit_()
 
 
 @pytest.mark.parametrize(
-    ("translate", "clocks", "is_translated"),
-    [("0", 400_000, False), ("1", 400_000, True), ("", 400_000, True), ("1", 24_000, True), ("", 24_000, False)],
+    ("pace", "translate", "clocks", "is_translated"),
+    [
+        *(("exact", "0", 400_000, False), ("exact", "1", 400_000, True), ("exact", "", 400_000, True)),
+        *(("exact", "1", 24_000, True), ("exact", "", 24_000, False)),
+        *(("adaptive", "0", 24_000, False), ("adaptive", "1", 8_000, True), ("adaptive", "", 24_000, True)),
+        ("adaptive", "", 8_000, False),
+    ],
 )
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_what_is_translated(library: Path, translate: str, clocks: int, is_translated: bool, threads: str) -> None:
+def test_what_is_translated(
+    library: Path, pace: str, translate: str, clocks: int, is_translated: bool, threads: str
+) -> None:
     """Memory that is executable and belongs to no file holds it. A short loop is translated when that is asked for."""
     script = f"""
 init()
@@ -463,7 +471,7 @@ for _ in range({clocks} // 8000):
 maps = [line.split() for line in open('/proc/self/maps')]
 print('translated', any(place[1] == 'r-xp' and len(place) == 5 for place in maps))
 """
-    settings = {"BHEMU_TRANSLATE": translate, "BHEMU_THREADS": threads, "BHEMU_PACE": "exact"}
+    settings = {"BHEMU_TRANSLATE": translate, "BHEMU_THREADS": threads, "BHEMU_PACE": pace}
     ended = run_client(library, script, BHEMU_PROCESS="client", **settings)
     assert f"translated {is_translated}" in ended.out
 

@@ -21,12 +21,13 @@ from bhemu.riscv.translation_state import (
     CLIENT_LEAST_ROUNDS,
     ENTER_PLACE,
     LOOP_HOT,
+    RANGE,
 )
 from bhemu.riscv.translator import VARIABLE, attach, is_available, why_not
 from bhemu.tile.cores import CODE
 from tests.riscv.random_programs import DATA, DATA_BYTES, FREE, Generator
 from tests.riscv.rv_asm import assemble
-from tests.riscv.rv_machine import machine, word
+from tests.riscv.rv_machine import machine, word, words
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="nothing is translated here")
 
@@ -307,19 +308,20 @@ DONE = 0x30000
 
 
 @pytest.mark.parametrize(
-    ("address", "body", "is_translated"),
+    ("address", "body", "length"),
     [
-        (0x40000, "sw t0, 0(a0)\n addi a0, a0, 4", True),
-        (LOCAL + 0x100, "sb t0, 3(a0)\n lw t1, 0(a0)", True),
-        (0, "slli t1, t0, 3", True),
-        (0xFFE00010, "sw t0, 0(a0)", False),  # a GPR
-        (0xFFB12100, "lw t1, 0(a0)", False),  # a register of the tile
+        (0x40000, "sw t0, 0(a0)\n addi a0, a0, 4", 4),
+        (LOCAL + 0x100, "sb t0, 3(a0)\n lw t1, 0(a0)", 4),
+        (0, "slli t1, t0, 3", 3),
+        (0xFFE00010, "sw t0, 0(a0)", 0),  # a GPR
+        (0xFFB12100, "lw t1, 0(a0)", 0),  # a register of the tile
     ],
     ids=["L1", "local RAM", "registers", "a store to a device", "a load from a device"],
 )
 def test_clients_have_loops_translated_that_iterate_often_and_access_memory_only(
-    as_in_clients: Any, address: int, body: str, is_translated: bool
+    as_in_clients: Any, address: int, body: str, length: int
 ) -> None:
+    """With their own words and no other, of which the last parameter has the number."""
     for iterations, ahead, often in ((LOOP_HOT // 8, 128, False), (4 * LOOP_HOT, 0, False), (4 * LOOP_HOT, 128, True)):
         head = f"li a0, {address}\n li a1, {iterations}\n li t0, 0\n j loop"
         loop = f"loop: {body}\n addi t0, t0, 1\n bne t0, a1, loop\n li a2, {DONE}\n sw t0, 0(a2)\nend: j end"
@@ -328,7 +330,26 @@ def test_clients_have_loops_translated_that_iterate_often_and_access_memory_only
         tile.record.run_ahead = ahead
         tile.clock(8 * iterations)
         assert word(tile, DONE) == iterations
-        assert (as_in_clients.entry_count > before) == (often and is_translated)
+        assert (as_in_clients.entry_count > before) == (often and length > 0)
+        if as_in_clients.entry_count > before:
+            first, end = divmod(int(as_in_clients.entry[before, RANGE]), 1 << 32)
+            assert end - first == 4 * length
+
+
+def test_a_translated_loop_whose_rare_path_is_far_away_computes_the_same(as_in_clients: Any) -> None:
+    before = int(as_in_clients.entry_count)
+    count = 4 * LOOP_HOT
+    tile = machine(
+        f"li a1, {count}\n loop: andi t1, t0, 63\n beqz t1, rare\n add t2, t2, t0\n back: addi t0, t0, 1\n"
+        f"bne t0, a1, loop\n li a2, {DONE}\n sw t2, 0(a2)\n sw t3, 4(a2)\n end: j end\n"
+        + "nop\n" * 60
+        + "rare: add t3, t3, t0\n j back"
+    )
+    tile.record.run_ahead = 128
+    tile.clock(8 * count)
+    assert as_in_clients.entry_count > before
+    often = sum(i for i in range(count) if i % 64)
+    assert words(tile, 2, DONE) == [often, sum(range(count)) - often]
 
 
 def test_without_a_translator_the_interpreter_executes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
