@@ -8,19 +8,62 @@ instructions.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from bhemu.machine.core_state import POLL_STEPS
 from bhemu.machine.dispatch import call_handler
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import L1_SIZE
-from bhemu.machine.types import Bool, Int, TileRecord
+from bhemu.machine.types import Bool, Int, Record, TileRecord
+from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.clock_wait import pass_turns
 from bhemu.riscv.code_memory import native_table
-from bhemu.riscv.decode import code_at
-from bhemu.riscv.poll import COMPUTES, POLLS, fall_asleep, follow, give_up
+from bhemu.riscv.decode import FIRST_SLOW, code_at
+from bhemu.riscv.execute import instruction_at
+from bhemu.riscv.loop_registers import restore_registers
+from bhemu.riscv.poll import COMPUTES, POLLS, fall_asleep, follow, give_up, is_memory, peek
+from bhemu.riscv.simple import LB, SB, SW, loaded, without_access
 from bhemu.riscv.teams import NO_ATTEMPT
-from bhemu.riscv.translation_state import LOOP_HOT, TRANSLATOR_PLACE
+from bhemu.riscv.translation_state import LOOP_HOT, REGION_WORDS, TRANSLATOR_PLACE
+
+_NOT_WORTH: Final = -1
+
+
+@kernel
+def _find_path(t: TileRecord, code: Record, core: Int) -> Int:
+    """Follow a turn of the loop as `follow` of poll.py does, but past stores: what later loads get may be old.
+
+    Returns the number of instructions, whose addresses are in `path`; 0: they are too many; _NOT_WORTH: not all of them
+    are translated.
+    """
+    head = np.int64(t.core_pc[core])
+    pc: Int = head
+    for step in range(REGION_WORDS):
+        if pc >= t.l1_end or pc & 3:
+            return np.int64(_NOT_WORTH)
+        fields = instruction_at(t, code, pc)
+        n = fields & 0xFF
+        if n >= FIRST_SLOW:
+            return np.int64(_NOT_WORTH)
+        code.path[step] = pc
+        immediate = fields >> 32
+        a = np.int64(t.core_x[core, (fields >> 16) & 0xFF])
+        value: Int = np.int64(0)
+        to: Int = pc + 4
+        if n >= LB and n <= SW:
+            address = (a + immediate) & WORD
+            if not is_memory(t, core, address):
+                return np.int64(_NOT_WORTH)
+            if n < SB:
+                value = loaded(n, peek(t, core, address & ~3)[1], address)
+        else:
+            value, to, _ = without_access(n, a, np.int64(t.core_x[core, (fields >> 24) & 0xFF]), immediate, pc)
+        t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value & WORD)
+        pc = to & WORD
+        if pc == head:
+            return np.int64(step + 1)
+    return np.int64(0)
 
 
 @kernel(seldom=True)
@@ -36,10 +79,12 @@ def _iterate(t: TileRecord, cache: Int, core: Int, count: Int) -> None:
         code.heat[place] = heat
         return
     code.heat[place] = code.hot
-    if follow(t, cache, core, True) == COMPUTES:
-        length = np.int64(t.poll_length[core])
-        code.path_count = length if length < POLL_STEPS else 0
+    count = _find_path(t, code, core)
+    restore_registers(t, core)  # that `follow` has kept
+    if count != _NOT_WORTH:
+        code.path_count = count
         call_handler(native_table(cache), TRANSLATOR_PLACE, t, cache, core << 32 | np.int64(t.core_pc[core]))
+        code.path_count = 0
 
 
 @kernel
@@ -49,7 +94,7 @@ def attempt(t: TileRecord, cache: Int, core: Int, may_pass: Bool) -> None:
     Args:
         may_pass: nothing looks on, so it may pass turns in which it waits for the clock, and its loop be translated.
     """
-    found = follow(t, cache, core, False)
+    found = follow(t, cache, core)
     if found == POLLS:
         t.poll_steps[core] = NO_ATTEMPT
         fall_asleep(t, core)

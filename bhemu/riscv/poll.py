@@ -51,12 +51,18 @@ ELSE: Final = 0
 """It accesses devices, or pushes words."""
 POLLS: Final = 1
 COMPUTES: Final = 2
-"""It changes registers, or stores to L1 or local RAM before it does something else."""
+"""It changes registers, stores to L1 or local RAM, or is long, before it does something else."""
 LONGEST_PAUSE: Final = 4096
 """Jumps backwards between attempts, at most."""
 
 SEMAPHORES: Final = tile_register("sync", "SEMAPHORE").span.start
 SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").span.stop
+
+
+@kernel
+def is_memory(t: TileRecord, core: Int, address: Int) -> Bool:
+    """True for an address of L1 or of the core's local RAM."""
+    return address < t.l1_end or (address - RAM_BASE) & WORD < LOCAL_RAM_SIZE[core]
 
 
 @kernel
@@ -109,24 +115,20 @@ def _watch(t: TileRecord, core: Int, address: Int, size: Int) -> Any:
 
 
 @kernel
-def follow(t: TileRecord, cache: Int, core: Int, past_stores: Bool) -> Int:
+def follow(t: TileRecord, cache: Int, core: Int) -> Int:
     """Follow a turn of the loop at whose beginning the core is, from `poll_pc[core, 0]` on.
-
-    Args:
-        past_stores: for where the loop goes, not for whether it polls. Stores to memory are passed over, and what later
-            loads get may be old; the turn may be longer than `poll_pc`.
 
     Returns:
         POLLS, COMPUTES or ELSE.
     """
     keep_registers(t, core)
-    found = _follow(t, code_at(cache), core, past_stores)
+    found = _follow(t, code_at(cache), core)
     restore_registers(t, core)
     return found
 
 
 @kernel
-def _follow(t: TileRecord, code: Record, core: Int, past_stores: Bool) -> Int:
+def _follow(t: TileRecord, code: Record, core: Int) -> Int:
     """`follow`, which leaves other registers behind."""
     head = np.int64(t.core_pc[core])
     pc: Int = head
@@ -144,21 +146,13 @@ def _follow(t: TileRecord, code: Record, core: Int, past_stores: Bool) -> Int:
         b = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
         address = (a + immediate) & WORD
         if n in (SB, SH, SW):
-            place = place_of_access(address, size_of(n), np.int64(t.l1_end), LOCAL_RAM_SIZE[core])
-            if place == ELSEWHERE or not past_stores:
-                return np.int64(ELSE if place == ELSEWHERE else COMPUTES)
-        value: Int = np.int64(0)
-        to: Int = pc + 4
+            return np.int64(COMPUTES if is_memory(t, core, address) else ELSE)
         if n >= LB and n <= LHU:
-            if past_stores:
-                t.watch_count[core] = 0
-                if address >= t.l1_end and (address - RAM_BASE) & WORD >= LOCAL_RAM_SIZE[core]:
-                    return np.int64(ELSE)
             known, word = _watch(t, core, address, size_of(n))
             if not known:
                 return np.int64(ELSE)
-            value = loaded(n, word, address)
-        elif n not in (SB, SH, SW):
+            value, to = loaded(n, word, address), pc + 4
+        else:
             value, to, _ = without_access(n, a, b, immediate, pc)
         register = (fields >> 8) & 0xFF
         t.poll_pc[core, step] = np.uint32(pc)
@@ -168,9 +162,8 @@ def _follow(t: TileRecord, code: Record, core: Int, past_stores: Bool) -> Int:
         t.core_x[core, register] = np.uint32(value & WORD)
         pc = to & WORD
         if pc == head:
-            polls = not past_stores and changed_registers(t, core, np.int64(0)) == 0
-            return np.int64(POLLS if polls else COMPUTES)
-    return np.int64(COMPUTES if past_stores else ELSE)
+            return np.int64(POLLS if changed_registers(t, core, np.int64(0)) == 0 else COMPUTES)
+    return np.int64(COMPUTES)
 
 
 @kernel

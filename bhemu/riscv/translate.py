@@ -128,17 +128,17 @@ def _destination(fields: Int, pc: Int) -> AnyInt:
 
 
 @kernel
-def _want(t: TileRecord, c: Record, core: Int) -> None:
+def _want(c: Record) -> None:
     """Mark the words of the window that the region may have: all, or those of a loop (loops.py)."""
-    count, c.path_count = np.int64(c.path_count), 0
+    count = np.int64(c.path_count)
     for i in range(WINDOW):
         c.wanted[i] = 1 if count == 0 else 0
     first, last = np.int64(L1_SIZE), np.int64(0)
     for step in range(count):
-        first = min(first, np.int64(t.poll_pc[core, step]))
-        last = max(last, np.int64(t.poll_pc[core, step]))
+        first = min(first, np.int64(c.path[step]))
+        last = max(last, np.int64(c.path[step]))
     for step in range(count):
-        at = np.int64(t.poll_pc[core, step])
+        at = np.int64(c.path[step])
         end = last if last - first < 4 * LOOP_WORDS else at
         while at <= end:
             i = (at - c.first_pc) >> 2
@@ -148,10 +148,10 @@ def _want(t: TileRecord, c: Record, core: Int) -> None:
 
 
 @kernel
-def _follow(t: TileRecord, c: Record, core: Int, pc: Int) -> Int:
+def _follow(t: TileRecord, c: Record, pc: Int) -> Int:
     """Collect the instructions of the region that begins at `pc`; returns how many they are."""
     c.first_pc = max(np.int64(0), pc - 2 * WINDOW)
-    _want(t, c, core)
+    _want(c)
     for i in range(WINDOW):
         c.included[i] = 0
         c.leader[i] = 0
@@ -518,7 +518,7 @@ def translate(t: TileRecord, c: Record, core: Int, pc: Int) -> Any:
     if c.native[1] == 0 and not _make_enter(c):
         c.native[0] = 0  # the system has changed its mind: never again
         return False
-    count = _follow(t, c, core, pc)
+    count = _follow(t, c, pc)
     head = (pc - c.first_pc) >> 2
     if c.included[head] == 0 or count < 2:
         return False

@@ -133,7 +133,8 @@ FIELDS_OF_CACHE: Final[list[Any]] = [
     ("jump_count", "i8"),
     ("jump", "i8", (JUMPS, 8)),
     ("first_pc", "i8"),  # of the window
-    ("path_count", "i8"),  # steps of the loop in `poll_pc` that is to be translated alone, 0: what jumps connect
+    ("path_count", "i8"),  # instructions of a loop that is translated alone (loops.py), 0: what jumps connect
+    ("path", "i8", (REGION_WORDS,)),  # their addresses
     ("code_first", "i8"),  # addresses of the first instruction and after the last one
     ("code_end", "i8"),
     ("todo", "i8", (WINDOW,)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from bhemu.machine.agents import CORES
 from bhemu.machine.core_state import BLOCKED, HALT_REFUSED, HALTED, LOAD, PUSH, RUNNING
-from bhemu.machine.dispatch import DEVICE_LOAD, DEVICE_STORE, NOT_COMPILED, access_device, handlers_of
+from bhemu.machine.dispatch import NOT_COMPILED, handlers_of
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, REQUEST_PENDING, WAIT
 from bhemu.machine.kernel import kernel
@@ -16,9 +16,9 @@ from bhemu.machine.state import THREADS
 from bhemu.machine.types import Bool, Int, Table, TileRecord
 from bhemu.machine.wall_clock import is_wall_clock, load_wall_clock, may_load_ahead
 from bhemu.riscv.arithmetic import WORD
-from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS
+from bhemu.riscv.execute import ACCESS, FAULTED, GOES_ON, LOOPS, NOT_MADE, SLOW, STOPPED, TURN_ENDS, hand_over_access
 from bhemu.riscv.poll import begin_attempt, wake_changed
-from bhemu.riscv.simple import LW, SB, SW, loaded, size_of
+from bhemu.riscv.simple import LW, SB, SW, size_of
 from bhemu.riscv.teams import NO_ATTEMPT
 from bhemu.tensix.frontend.fetch import is_idle
 from bhemu.tensix.mmio import OVERLAY_END, OVERLAY_FIRST, store_to_overlay
@@ -128,72 +128,46 @@ def _waits_for_stream(t: TileRecord) -> Bool:
     return t.watch_registers != 0 or (t.tensix_state != RUNNING and (wait[0] | wait[1] | wait[2]) != 0)
 
 
-@kernel
-def _load_in_turn(t: TileRecord, core: Int, n: Int, fields: Int, address: Int) -> Any:
-    """Status of a load that `changes_only_data`; when it is made the register has what it gets."""
-    value: Int = np.int64(0)
-    if n == LW and address >= NIU_FIRST and address < NIU_END:
-        status, value = niu_load(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES)
-    else:
-        status, value = access_device(t, handlers_of(t), DEVICE_LOAD, core, address, value, size_of(n))
-        value = loaded(n, value, np.int64(0))
-    if status == DONE:
-        t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value & WORD)
-    return status
-
-
-@kernel
-def _store_in_turn(t: TileRecord, core: Int, n: Int, fields: Int, address: Int) -> Any:
-    """Status of a store that `changes_only_data`."""
-    value = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
-    if n == SW and address >= NIU_FIRST and address < NIU_END:
-        return niu_store(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES, value)
-    size = size_of(n)
-    value &= (1 << (8 * size)) - 1
-    return access_device(t, handlers_of(t), DEVICE_STORE, core, address, value, size)[0]
-
-
 @kernel(seldom=True)
 def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: Bool) -> Int:
     """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
     n = fields & 0xFF
     stores = n >= SB
+    if address & (size_of(n) - 1):
+        return np.int64(NOT_MADE)
+    if n == LW and is_wall_clock(address):
+        if early and not may_load_ahead(t, np.int64(t.core_round[core]), np.int64(t.run_ahead)):
+            return np.int64(NOT_MADE)
+        clock = load_wall_clock(t, core, address, np.int64(t.core_round[core]))
+        t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(clock)
+        return np.int64(GOES_ON)
+    if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
+        return np.int64(NOT_MADE)
+    if early and not may_be_early(t, core, address, stores):
+        return np.int64(NOT_MADE)
     # What `access` does; without the memory map where firmware clears hundreds of registers, or describes one request
     # after the other.
+    t.now_round = t.core_round[core]
+    t.now_agent = core
+    stored = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
     if n == SW and address >= OVERLAY_FIRST and address < OVERLAY_END:
-        may_go_on = not early or t.watch_registers == 0  # as `may_be_early` says
-        if address & 3 or t.tile_kind != TENSIX_TILE or not may_go_on:
-            return np.int64(NOT_MADE)
-        t.now_round = t.core_round[core]
-        t.now_agent = core
-        status = store_to_overlay(t, address - OVERLAY_FIRST, np.int64(t.core_x[core, (fields >> 24) & 0xFF]))
-        waited_for = _waits_for_stream(t)
+        status = store_to_overlay(t, address - OVERLAY_FIRST, stored)
+    elif n == SW and address >= NIU_FIRST and address < NIU_END:
+        status = niu_store(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES, stored)
+    elif n == LW and address >= NIU_FIRST and address < NIU_END:
+        status, value = niu_load(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES)
+        if status == DONE:
+            t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(value)
     else:
-        if address & (size_of(n) - 1):
-            return np.int64(NOT_MADE)
-        if n == LW and is_wall_clock(address):
-            if early and not may_load_ahead(t, np.int64(t.core_round[core]), np.int64(t.run_ahead)):
-                return np.int64(NOT_MADE)
-            clock = load_wall_clock(t, core, address, np.int64(t.core_round[core]))
-            t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(clock)
-            return np.int64(GOES_ON)
-        if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
-            return np.int64(NOT_MADE)
-        if early and not may_be_early(t, core, address, stores):
-            return np.int64(NOT_MADE)
-        t.now_round = t.core_round[core]
-        t.now_agent = core
-        if stores:
-            status = _store_in_turn(t, core, n, fields, address)
-        else:
-            status = _load_in_turn(t, core, n, fields, address)
-        waited_for = may_end_a_wait(address)
+        hand_over_access(t, core, fields, address)
+        status = access(t, handlers_of(t), core)
     if status != DONE:
         # It has changed nothing, and is tried again at the end of the turn. Other agents may be refused before.
         t.fault_code = 0
         return np.int64(NOT_MADE)
     goes_on = False
-    if waited_for:
+    of_stream = address >= OVERLAY_FIRST and address < OVERLAY_END
+    if _waits_for_stream(t) if of_stream else may_end_a_wait(address):
         goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)
     return np.int64(TURN_ENDS if goes_on or t.interrupts != 0 else GOES_ON)
 

@@ -58,7 +58,7 @@ def _wake_on_time(t: TileRecord, log: LogAddress) -> None:
 @kernel
 def _begin_loop(t: TileRecord, table: Table, log: LogAddress, core: Int) -> None:
     """Begin to execute a turn of a loop that polls (riscv/poll.py), for its time."""
-    if follow(t, place_value(table, CODE_CACHE), core, False) != POLLS:
+    if follow(t, place_value(table, CODE_CACHE), core) != POLLS:
         give_up(t, core)
     store_i64(log, at.core_block(core) + at.SINCE, np.int64(t.core_round[core]))
 
