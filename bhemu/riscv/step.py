@@ -14,7 +14,7 @@ from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Bool, Int, Record, TileRecord
 from bhemu.riscv.arithmetic import WORD
 from bhemu.riscv.decode import NOWHERE
-from bhemu.riscv.execute import decoded
+from bhemu.riscv.execute import instruction_at
 from bhemu.riscv.simple import (
     FENCE,
     IN_L1,
@@ -45,7 +45,7 @@ def step(t: TileRecord, core: Int, code: Record) -> Bool:
     l1_end = np.int64(t.l1_end)
     if pc >= l1_end or pc & 3:
         return False
-    fields = decoded(t, code, pc)
+    fields = instruction_at(t, code, pc)
     n = fields & 0xFF
     if n >= FENCE:  # the first that is not simple
         return False
