@@ -62,7 +62,7 @@ SEMAPHORES_END: Final = tile_register("sync", "SEMAPHORE").span.stop
 @kernel
 def is_memory(t: TileRecord, core: Int, address: Int) -> Bool:
     """True for an address of L1 or of the core's local RAM."""
-    return address < t.l1_end or (address - RAM_BASE) & WORD < LOCAL_RAM_SIZE[core]
+    return place_of_access(address, np.int64(1), np.int64(t.l1_end), LOCAL_RAM_SIZE[core]) != ELSEWHERE
 
 
 @kernel

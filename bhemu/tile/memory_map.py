@@ -16,6 +16,7 @@ from bhemu.errors import UndefinedBehavior
 from bhemu.isa.memory_map import L1_SIZE, bounds, region
 from bhemu.isa.niu import INITIATOR_BYTES, INITIATOR_WORDS, INITIATORS
 from bhemu.machine.agents import AGENT_NAMES, AGENTS, T0, B, is_t_core
+from bhemu.machine.core_state import RUNNING
 from bhemu.machine.dispatch import ETHERNET_LOAD, ETHERNET_STORE, call_place, handlers_of
 from bhemu.machine.ethernet_state import TENSIX_TILE
 from bhemu.machine.faults import DONE, WAIT, fault, refuse
@@ -142,8 +143,14 @@ def may_be_early(t: TileRecord, core: Int, address: Int, stores: Bool) -> Bool:
 
 
 @kernel
-def may_end_a_wait(address: Int) -> Bool:
-    """False where no agent waits for what an access changes: of what `changes_only_data` names, GPRs and NIUs."""
+def may_end_a_wait(t: TileRecord, address: Int) -> Bool:
+    """False where no agent waits for what an access changes, of what `changes_only_data` names.
+
+    No agent waits for GPRs and NIUs; for streams may a core that polls, or a thread at STREAMWAIT (Y11).
+    """
+    if address >= OVERLAY_FIRST and address < OVERLAY_END:
+        wait = t.frontend.wait_word
+        return t.watch_registers != 0 or (t.tensix_state != RUNNING and (wait[0] | wait[1] | wait[2]) != 0)
     return (address < NIU_FIRST or address >= NIU_END) and (address < GPR_FIRST or address >= GPR_END)
 
 

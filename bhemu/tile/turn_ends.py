@@ -121,13 +121,6 @@ def _finish(t: TileRecord, core: Int, status: Int, pc_step: Int) -> Any:
     return _blame(t, core)
 
 
-@kernel
-def _waits_for_stream(t: TileRecord) -> Bool:
-    """True when a register of a stream is what an agent may wait for: a core that polls, or STREAMWAIT (Y11)."""
-    wait = t.frontend.wait_word
-    return t.watch_registers != 0 or (t.tensix_state != RUNNING and (wait[0] | wait[1] | wait[2]) != 0)
-
-
 @kernel(seldom=True)
 def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: Bool) -> Int:
     """Make the access of a core's load or store, and let its turn go on, where that can be; see `make_run_core`."""
@@ -166,8 +159,7 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: B
         t.fault_code = 0
         return np.int64(NOT_MADE)
     goes_on = False
-    of_stream = address >= OVERLAY_FIRST and address < OVERLAY_END
-    if _waits_for_stream(t) if of_stream else may_end_a_wait(address):
+    if may_end_a_wait(t, address):
         goes_on = event(t, np.int64(t.now_round), core, stores and t.watch_registers != 0)
     return np.int64(TURN_ENDS if goes_on or t.interrupts != 0 else GOES_ON)
 
