@@ -199,6 +199,7 @@ def _layout() -> np.dtype[Any]:
     )
     places = {
         "macro": (PAGE, -(offset_of(MACRO, _FIRST_OF_MACRO) // LINE * LINE)),
+        "srca": (PAGE, 0),
         "stream_word": (PAGE, 0),
         "lregs": (PAGE, 0),
         "core_ram": (PAGE, 0),

@@ -147,8 +147,9 @@ def fetch_ready(t: TileRecord, thread: Int) -> bool:
     head = np.int64(f.ready_head[thread])
     word_and_line = np.int64(f.ready[head, thread])
     _to_gate(f, thread, word_and_line & 0xFFFFFFFF, word_and_line >> 32)
-    f.ready_head[thread] = (head + 1) % READY_SLOTS
     f.ready_count[thread] -= 1
+    # An empty queue begins anew: its first words stay in the processor's caches, and most tiles need no more memory.
+    f.ready_head[thread] = 0 if f.ready_count[thread] == 0 else (head + 1) % READY_SLOTS
     return True
 
 
