@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 67, MOST = 1024 };
+enum { PLACES_KEPT_BITS = 10, BYTES_KEPT = 64, PATIENT = 16, LEAST = 251, MOST = 1024 };
 
 struct place {
     uint64_t place, bytes; /* of more than a word a hash */

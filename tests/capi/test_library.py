@@ -506,9 +506,9 @@ exit_()
 
     assert time(100, BHEMU_PACE="exact") == 100
     assert time(16) == 16
-    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 67 * (1 + 2 + 4 + 8)
-    assert time(24) == 16 + 67 * (1 + 2 + 4 + 8) + 4 * 1024
-    assert time(20, "put(at, 1); clock(1)") == time(20) + 67
+    assert time(20) == time(20, BHEMU_PACE="adaptive") == 16 + 251 * (1 + 2 + 4) + 1024
+    assert time(24) == time(20) + 4 * 1024
+    assert time(20, "put(at, 1); clock(1)") == time(20) + 251
     assert time(5, "put(at, 1); clock(1)") == 5 + 1, "the client has not polled often enough"
     assert time(20, "clock(5)") == time(20) + 5
     assert time(20, reads="read(at, 12)") == time(20)
@@ -530,7 +530,7 @@ exit_()
 """,
     )
     # The second place, too, is one that was not read before.
-    assert out.startswith(f"[{16 + 67 * (1 + 1 + 2 + 4)}] bhemu")
+    assert out.startswith(f"[{16 + 251 * (1 + 1 + 2 + 4)}] bhemu")
 
 
 def test_refusals_before_init(library: Path) -> None:

@@ -109,7 +109,7 @@ release_b({words(COUNTS)})
 lib.bhemu_record.restype = ctypes.c_void_p
 chip = lib.bhemu_record(0)
 time = lambda: ctypes.c_int64.from_address(chip + {offset_of(CHIP, "time")}).value  # which is no call of the library
-for _ in range(20):  # it polls; from now on 67 clocks pass in a call
+for _ in range(20):  # it polls; from now on 251 clocks pass in a call
     word(at)
     clock(1)
 word(at)
@@ -128,13 +128,13 @@ def lines(library: Path, script: str, **environment: str) -> list[str]:
 
 def test_clocks_wait_while_a_client_accesses_tiles_in_reset(library: Path) -> None:
     script = """
-for call in range(62):
+for call in range(17):
     word(held)
     clock(1)
     put(data, call)
-    print((time() - begun) / 67)
+    print((time() - begun) / 251)
 """
-    assert lines(library, script) == [*(["0.0"] * 61), "62.0"]
+    assert lines(library, script) == [*(["0.0"] * 16), "17.0"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ print(time() - begun)
 {look}
 print(time() - begun)
 """
-    after = 3 * 67 + (2 if look.startswith("clock") else 0)
+    after = 3 * 251 + (2 if look.startswith("clock") else 0)
     assert lines(library, script) == ["0", str(after)]
 
 
@@ -166,7 +166,7 @@ word(held)
 clock(1)
 print(time() - begun, word(at) > first, word(aim(6, 3, 4, 0x8000)) > 0)
 """
-    assert lines(library, script) == ["134 True True"]
+    assert lines(library, script) == [f"{2 * 251} True True"]
 
 
 @pytest.mark.parametrize("setting", [{"BHEMU_PACE": "exact"}, {"BHEMU_TIME": "silicon"}])
@@ -194,4 +194,4 @@ clock(1)
 print("passed", time() - begun)
 """
     shown = lines(library, script, BHEMU_REFUSAL="stop")
-    assert [line for line in shown if line.startswith("passed")] == [f"passed {3 * 67}"] * 2
+    assert [line for line in shown if line.startswith("passed")] == [f"passed {3 * 251}"] * 2
