@@ -27,6 +27,7 @@ enum {
     STAY_LOOKS = 1000000,      /* some 400 us in one */
     LOOKS = 2000,              /* of a thread that waits for a helper before it sleeps */
     NAP_NANOSECONDS = 20000,   /* for so long */
+    SLICE_NANOSECONDS = 200000, /* of a helper that shares a processor */
     WORTH_NANOSECONDS = 20000, /* calls that take so long without help are given it */
     LATE_NANOSECONDS = 4000000, /* for so long a helper was away that has made the others wait: what it shares a processor
                                    with has had its turn */
@@ -40,11 +41,7 @@ struct helper {
     _Atomic uint32_t state;
     int64_t begun; /* share_begin before the work was given out */
     int64_t table[PLACES]; /* of handlers, with a code cache of its own */
-    const struct beside *beside; /* other work than clocks; NULL: clocks */
-};
-
-struct beside {
-    help_function function;
+    _Atomic help_function function; /* other work than clocks, with what it is given; NULL: clocks */
     void *record;
     int64_t first, second;
 };
@@ -64,7 +61,7 @@ static int started;
 static int processor, apart; /* the first so many leave this processor to the calling thread */
 static int attached; /* helpers may look for work in `work` */
 static int helping;  /* in the clocks that pass now they may find some */
-static struct beside beside; /* what the first helper does beside the calling thread, if it does something */
+static _Atomic int beside_ends; /* what the first helper does beside the calling thread is to end */
 static int wanted;    /* threads for the clocks that pass now: more than 1 is help */
 static int measured;  /* they could be, so what they take is of interest */
 static int64_t moves; /* clocks of all tiles together */
@@ -89,15 +86,37 @@ static void call(struct helper *helper)
 
 static void help(struct helper *helper)
 {
-    if (helper->beside)
-        helper->beside->function(helper->beside->record, helper->beside->first, helper->beside->second);
-    else
+    if (helper->function) {
+        helper->function(helper->record, helper->first, helper->second);
+        helper->function = NULL;
+    } else {
         work.help(work.record, (intptr_t)helper->table, helper->begun);
+    }
+}
+
+/* A helper has the same share of a processor as ever, but in short slices: when it is called, Linux (6.12 and later) lets it
+ * run before another process that is in the midst of its slice, and not milliseconds later, when the calling thread may
+ * have lost its own processor. */
+static void shorten_slice(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t slice, deadline, period;
+    } attributes; /* `struct sched_attr`, which older C libraries do not know */
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) ||
+        (attributes.policy != SCHED_OTHER && attributes.policy != SCHED_BATCH))
+        return;
+    attributes.slice = SLICE_NANOSECONDS;
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 static _Noreturn void *live(void *given)
 {
     struct helper *helper = given;
+    shorten_slice();
     for (;;) {
         uint32_t called = CALLED, idle = IDLE;
         if (atomic_compare_exchange_strong(&helper->state, &called, HELPING)) {
@@ -113,7 +132,7 @@ static _Noreturn void *live(void *given)
 static void forget(void)
 {
     started = helping = apart = 0;
-    helpers[0].beside = NULL;
+    helpers[0].function = NULL;
     for (int i = 0; i < MOST_THREADS; i++)
         atomic_store(&helpers[i].state, IDLE);
 }
@@ -161,11 +180,20 @@ static void keep_apart(void)
             pthread_setaffinity_np(helpers[i].thread, sizeof others, &others);
 }
 
-/* Wait until a helper has left. One that has not begun yet need not. */
-static void dismiss(struct helper *helper)
+/* A helper that has not begun yet need not; returns whether there was one. */
+static int call_off(struct helper *helper)
 {
     uint32_t called = CALLED;
-    if (atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+    if (atomic_load(&helper->state) != CALLED || !atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+        return 0;
+    helper->function = NULL;
+    return 1;
+}
+
+/* Wait until a helper has left. */
+static void dismiss(struct helper *helper)
+{
+    if (call_off(helper))
         return;
     for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
         if (looks < LOOKS)
@@ -182,6 +210,7 @@ void help_leave(void)
         return;
     *work.stop = 1;
     *work.begin += 1;
+    beside_ends = 1;
     for (int i = 0; i < started; i++)
         dismiss(&helpers[i]);
     *work.stop = *work.alone = *work.leaves = 0;
@@ -235,22 +264,35 @@ static void learn(void)
 
 int help_beside(help_function function, void *record, int64_t first, int64_t second)
 {
-    help_beside_end();
+    struct helper *helper = &helpers[0];
     help_leave();
     if (setting(THREADS) < 2 || start(1) < 1)
         return 0;
-    beside = (struct beside){function, record, first, second};
-    helpers[0].beside = &beside;
-    call(&helpers[0]);
+    help_beside_end();
+    beside_ends = 0;
+    helper->function = function;
+    helper->record = record;
+    helper->first = first;
+    helper->second = second;
+    call(helper);
     return 1;
+}
+
+int help_is_beside(void)
+{
+    return helpers[0].function != NULL;
+}
+
+int help_beside_ends(void)
+{
+    return beside_ends;
 }
 
 void help_beside_end(void)
 {
-    if (!helpers[0].beside)
-        return;
-    dismiss(&helpers[0]);
-    helpers[0].beside = NULL;
+    beside_ends = 1;
+    if (started)
+        dismiss(&helpers[0]);
 }
 
 void help_begin(const struct helped *of, uint32_t clocks)
@@ -288,7 +330,7 @@ void help_resume(void)
         *work.alone = wanted <= 1;
     if (wanted <= 1)
         return;
-    help_beside_end();
+    beside_ends = 1;
     helping = start(wanted - 1 < MOST_THREADS ? wanted - 1 : MOST_THREADS);
     keep_apart();
     if (!attached) {
@@ -298,6 +340,8 @@ void help_resume(void)
     *work.leaves = STAY_LOOKS;
     for (int i = 0; i < helping; i++) {
         struct helper *helper = &helpers[i];
+        if (helper->function)
+            call_off(helper);
         uint32_t state = atomic_load(&helper->state);
         if (state == CALLED || state == HELPING)
             continue;

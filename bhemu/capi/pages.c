@@ -25,7 +25,6 @@
 enum {
     FEW = 4,
     AHEAD = 3,  /* what a helper takes next lies so far ahead that the client does not reach it meanwhile */
-    LATE_NANOSECONDS = 300000, /* a helper that has not come by then has no processor */
     MANY = 32,  /* tiles with memory for which a helper is worth while at the end */
     TOGETHER = 8, /* tiles that give it back in one go */
     MOST_PAGES = 64, /* first tiles that have more in common than firmware says nothing of what the others will have */
@@ -44,26 +43,19 @@ static char *first[FEW]; /* records of the tiles that were reached first */
 static int tiles;        /* that have been reached */
 static unsigned char reached[CHIPS][TILES];
 
-enum { CALLED = 1, AT_WORK };
-
 /* The client goes from tile to tile. The helper reads this while the client goes on. */
 static _Atomic unsigned char taken[CHIPS][TILES]; /* the pages are, or are being, taken */
-static int chip;            /* in which the last tile lies */
+static _Atomic int chip;    /* in which the last tile lies */
 static _Atomic int last;    /* that has been reached */
 static int in_row;          /* tiles up to there */
-static int helps;           /* a helper comes when it is called, as far as is known */
-static int64_t called;      /* when */
-static _Atomic int working; /* CALLED, AT_WORK or 0 */
-static _Atomic int stop;    /* it is to return */
+static _Atomic int until;   /* a helper takes the pages of tiles before this one, of that chip alone */
 static _Atomic int given;   /* tiles whose memory is being given back, from the first on */
 
 void pages_start(void)
 {
     memset(reached, 0, sizeof reached);
     memset((void *)taken, 0, sizeof taken);
-    tiles = in_row = 0;
-    helps = 1;
-    working = 0;
+    tiles = in_row = rows = 0;
 }
 
 /* Which pages each tile will have that an untouched one has not. */
@@ -111,37 +103,23 @@ static void take(char *records, _Atomic unsigned char *done, int64_t index)
 }
 
 /* A helper: the tiles that come next. */
-static int64_t take_ahead(void *records, int64_t until, int64_t of)
+static int64_t take_ahead(void *records, int64_t of, int64_t unused)
 {
-    int at = last + AHEAD;
-    working = AT_WORK;
-    while (at < until && !stop) {
-        if (at < TENSIX_TILES)
-            take(records, taken[of], at);
+    (void)unused;
+    for (int at = last + AHEAD; of == chip && at < until && !help_beside_ends();) {
+        take(records, taken[of], at);
         int next = last + AHEAD;
         at = at + 1 > next ? at + 1 : next;
     }
-    working = 0;
     return 0;
 }
 
-/* Let a helper do that, if it is worth while. */
+/* Let a helper do that, if it is worth while. One that has no processor just now may come later. */
 static void call_helper(int64_t index, int64_t of)
 {
-    int64_t until = index + in_row < TILES ? index + in_row : TILES;
-    if (in_row < FEW || index + AHEAD >= until || working)
-        return;
-    called = now();
-    working = CALLED;
-    helps = help_beside(take_ahead, simulator.tiles, until, of);
-}
-
-/* It is not wanted any more. */
-static void dismiss_helper(void)
-{
-    stop = 1;
-    help_beside_end();
-    stop = working = 0;
+    until = (int)(index + in_row < TENSIX_TILES ? index + in_row : TENSIX_TILES);
+    if (in_row >= FEW && index + AHEAD < until && !help_is_beside())
+        help_beside(take_ahead, simulator.tiles, of, 0);
 }
 
 void pages_reach(int64_t index)
@@ -157,17 +135,12 @@ void pages_reach(int64_t index)
         first[tiles - 1] = simulator.tiles + index * TILE_BYTES;
         return;
     }
-    if (tiles == FEW + 1) {
+    if (!rows) {
         learn(simulator.tiles + index * TILE_BYTES);
         for (int n = 0; n < CHIPS; n++)
             fresh_pages_start(instances[n].tiles, (size_t)TILES * TILE_BYTES);
     }
-    if (working == CALLED && now() - called > LATE_NANOSECONDS) {
-        helps = 0;
-        dismiss_helper();
-    }
-    if (helps)
-        call_helper(index, of);
+    call_helper(index, of);
     take(simulator.tiles, taken[of], index);
 }
 
@@ -184,8 +157,8 @@ static int64_t give_back(void *records, int64_t unused, int64_t also_unused)
 
 void pages_end(void)
 {
-    dismiss_helper();
-    if (tiles >= MANY && helps) {
+    help_beside_end();
+    if (tiles >= MANY && rows) {
         given = 0;
         help_beside(give_back, simulator.tiles, 0, 0);
         give_back(simulator.tiles, 0, 0);

@@ -128,8 +128,14 @@ void help_end(void);
 void help_leave(void);
 
 /* Another thread carries out `function(record, first, second)` beside this one. Such work has ended before the next one
- * begins, and before threads help with clocks. False: there is no other thread. */
+ * begins. False: there is no other thread. */
 int help_beside(help_function function, void *record, int64_t first, int64_t second);
+
+/* It has not returned yet. */
+int help_is_beside(void);
+
+/* Such work is to end soon: clocks pass. */
+int help_beside_ends(void);
 
 /* It has returned, or was not begun and is not wanted any more. */
 void help_beside_end(void);
