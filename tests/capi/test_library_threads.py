@@ -83,3 +83,26 @@ def test_more_threads_than_there_can_be(library: Path) -> None:
     ended = run_client(library, BUSY + "clock(12000)\nprint('threads', threads())\nexit_()\n", BHEMU_THREADS="1000")
     assert ended.status == 0, ended.out + ended.errors
     assert "threads 9" in ended.out
+
+
+SLICES = f"""
+{BUSY}
+def slice_of(thread):
+    attributes = (ctypes.c_uint8 * 48)()  # struct sched_attr
+    assert ctypes.CDLL(None).syscall({{"x86_64": 315}}.get(os.uname().machine, 275), thread, attributes, 48, 0) == 0
+    return int.from_bytes(bytes(attributes[24:32]), "little")
+before = slice_of(0)
+clock(12000)
+others = [int(thread) for thread in os.listdir("/proc/self/task") if int(thread) != os.getpid()]
+print("slices", before, slice_of(0), *map(slice_of, others))
+exit_()
+"""
+
+
+def test_a_helper_has_short_slices_and_the_clients_thread_what_it_had(library: Path) -> None:
+    out = _run(library, SLICES, 2)
+    before, after, *helpers = map(int, re.findall("slices (.*)", out)[0].split())
+    assert before == after
+    if not before:
+        pytest.skip("the system's threads have no slices of their own")
+    assert helpers == [200_000]

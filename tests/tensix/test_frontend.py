@@ -289,3 +289,15 @@ def test_a_cycle_in_which_a_handler_is_missing_counts_once_and_in_order() -> Non
         tile.coprocessor.run(100)
         clocks.append(int(tile.record.clock))
     assert clocks == [clocks[0]] * 3
+
+
+@pytest.mark.rule("tile E43")
+def test_an_empty_queue_after_the_expanders_begins_anew(tile: Tile) -> None:
+    """Else a tile would touch all of the queue's memory in time."""
+    tile.record.simulator_order = 1
+    for count in (1, 7, 40):
+        tile.execute(1, [mark(value) for value in range(count)])
+        assert issued(tile, "SETDMAREG") > 0
+        assert tile.record.frontend.ready_count[1] == 0
+        assert tile.record.frontend.ready_head[1] == 0
+    assert issued(tile, "SETDMAREG") == 1 + 7 + 40
