@@ -105,4 +105,4 @@ def test_a_helper_has_short_slices_and_the_clients_thread_what_it_had(library: P
     assert before == after
     if not before:
         pytest.skip("the system's threads have no slices of their own")
-    assert helpers == [200_000]
+    assert 200_000 in helpers  # a sanitizer has threads, too
