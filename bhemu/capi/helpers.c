@@ -184,7 +184,7 @@ static void keep_apart(void)
 static int call_off(struct helper *helper)
 {
     uint32_t called = CALLED;
-    if (atomic_load(&helper->state) != CALLED || !atomic_compare_exchange_strong(&helper->state, &called, IDLE))
+    if (!atomic_compare_exchange_strong(&helper->state, &called, IDLE))
         return 0;
     helper->function = NULL;
     return 1;
@@ -193,6 +193,7 @@ static int call_off(struct helper *helper)
 /* Wait until a helper has left. */
 static void dismiss(struct helper *helper)
 {
+    beside_ends = 1;
     if (call_off(helper))
         return;
     for (int looks = 0; atomic_load(&helper->state) == HELPING; looks++)
@@ -210,7 +211,6 @@ void help_leave(void)
         return;
     *work.stop = 1;
     *work.begin += 1;
-    beside_ends = 1;
     for (int i = 0; i < started; i++)
         dismiss(&helpers[i]);
     *work.stop = *work.alone = *work.leaves = 0;
@@ -262,20 +262,19 @@ static void learn(void)
                   &FIELD(_Atomic int64_t, record, of##_SHARE_BEGIN),                                                         \
                   help}
 
-int help_beside(help_function function, void *record, int64_t first, int64_t second)
+void help_beside(help_function function, void *record, int64_t first, int64_t second)
 {
     struct helper *helper = &helpers[0];
     help_leave();
-    if (setting(THREADS) < 2 || start(1) < 1)
-        return 0;
     help_beside_end();
+    if (setting(THREADS) < 2 || start(1) < 1)
+        return;
     beside_ends = 0;
     helper->function = function;
     helper->record = record;
     helper->first = first;
     helper->second = second;
     call(helper);
-    return 1;
 }
 
 int help_is_beside(void)
@@ -290,9 +289,7 @@ int help_beside_ends(void)
 
 void help_beside_end(void)
 {
-    beside_ends = 1;
-    if (started)
-        dismiss(&helpers[0]);
+    dismiss(&helpers[0]);
 }
 
 void help_begin(const struct helped *of, uint32_t clocks)

@@ -11,7 +11,8 @@
  *
  * Pages of 2 MiB were tried. To move pieces of them into records took as long when a device was opened, and a tenth less
  * for a program that runs on all tiles. But a virtual machine's host may have taken back memory that was free for seconds,
- * large pages first, and then needs milliseconds to give one. */
+ * large pages first, and then needs milliseconds to give one: of programs that ran in turns with others nearly each met
+ * such a page, and all took longer. */
 
 #define _GNU_SOURCE
 #include "fresh_pages.h"
@@ -55,7 +56,7 @@ void pages_start(void)
 {
     memset(reached, 0, sizeof reached);
     memset((void *)taken, 0, sizeof taken);
-    tiles = in_row = rows = 0;
+    tiles = in_row = 0;
 }
 
 /* Which pages each tile will have that an untouched one has not. */
@@ -135,7 +136,7 @@ void pages_reach(int64_t index)
         first[tiles - 1] = simulator.tiles + index * TILE_BYTES;
         return;
     }
-    if (!rows) {
+    if (tiles == FEW + 1) {
         learn(simulator.tiles + index * TILE_BYTES);
         for (int n = 0; n < CHIPS; n++)
             fresh_pages_start(instances[n].tiles, (size_t)TILES * TILE_BYTES);
@@ -158,7 +159,7 @@ static int64_t give_back(void *records, int64_t unused, int64_t also_unused)
 void pages_end(void)
 {
     help_beside_end();
-    if (tiles >= MANY && rows) {
+    if (tiles >= MANY) {
         given = 0;
         help_beside(give_back, simulator.tiles, 0, 0);
         give_back(simulator.tiles, 0, 0);

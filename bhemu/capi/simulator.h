@@ -127,9 +127,9 @@ void help_end(void);
 /* They have left. */
 void help_leave(void);
 
-/* Another thread carries out `function(record, first, second)` beside this one. Such work has ended before the next one
- * begins. False: there is no other thread. */
-int help_beside(help_function function, void *record, int64_t first, int64_t second);
+/* Another thread carries out `function(record, first, second)` beside this one, if there is one. Such work has ended
+ * before the next one begins. */
+void help_beside(help_function function, void *record, int64_t first, int64_t second);
 
 /* It has not returned yet. */
 int help_is_beside(void);
