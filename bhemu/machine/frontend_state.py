@@ -50,9 +50,9 @@ FRONTEND: Final[np.dtype[Any]] = section(
         ("wait_word", "u4", (THREADS,)),  # the latched STALLWAIT / SEMWAIT / STREAMWAIT word, 0 when none (Y10)
         ("wait_line", "i4", (THREADS,)),
         # Large, so they come last. A few words of each thread lie in one page (`_layout` of machine/state.py).
-        ("ready", "i8", (READY_SLOTS, THREADS)),  # 2^32 x line + word
         ("fifo_word", "u4", (THREADS, FIFO_SLOTS)),
         ("fifo_line", "i4", (THREADS, FIFO_SLOTS)),
+        ("ready", "i8", (READY_SLOTS, THREADS)),  # 2^32 x line + word
     ]
 )
 """dtype of `t.frontend`."""

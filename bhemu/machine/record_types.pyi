@@ -18,6 +18,20 @@ class PreparedRecord:
     greatest_of: Any
     greatest: Any
 
+class UnpackWalkRecord:
+    target: Any
+    bank: Any
+    row_mask: Any
+    datum: Any
+    exponents: Any
+    counts: Any
+    index: Any
+    end: Any
+    drop: Any
+    keep: Any
+    out: Any
+    zero: Any
+
 class UnpackDecodedRecord:
     in_format: Any
     out_format: Any
@@ -86,23 +100,8 @@ class UnpackDecodedRecord:
     copied: Any
     of_formats: Any
 
-class UnpackWalkRecord:
-    target: Any
-    bank: Any
-    row_mask: Any
-    datum: Any
-    exponents: Any
-    counts: Any
-    index: Any
-    end: Any
-    drop: Any
-    keep: Any
-    out: Any
-    zero: Any
-
 class UnpackRecord:
     decoded_slots: Any
-    decoded: Any
     bank: Any
     src_row: Any
     context_counter: Any
@@ -112,6 +111,7 @@ class UnpackRecord:
     zeros: Any
     cells: Any
     accumulator: Any
+    decoded: Any
 
 class MacroRecord:
     settings: Any
@@ -166,9 +166,9 @@ class FrontendRecord:
     gate_line: Any
     wait_word: Any
     wait_line: Any
-    ready: Any
     fifo_word: Any
     fifo_line: Any
+    ready: Any
 
 class MatrixDecodedRecord:
     configured_a: Any
@@ -415,13 +415,14 @@ class TileRecord:
     matrix: MatrixRecord
     pack: PackRecord
     noc_request: Any
-    stream_word: Any
     issued: Any
+    stream_word: Any
     lregs: Any
     dst_valid: Any
     vector: VectorRecord
     config_dirty: Any
     simulator_order: Any
+    src_fresh: Any
     allow_open: Any
     core_cfg0: Any
     core_loops_limit: Any

@@ -62,7 +62,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- memory-mapped registers (tensix/overlay.py, tensix/tdma.py) --------------------------------------------------
     ("stream_messages", "i4", (64,)),  # overlay streams: message count and phase are plain counters
     ("stream_phase", "i4", (64,)),
-    ("stream_word", "u4", (64, STREAM_WORDS)),
+    ("stream_word", "u4", (STREAM_WORDS, 64)),  # [slot, stream]
     ("stream_running", "i4", (64,)),  # 1 in a phase (tensix/overlay_phases.py, tile K55)
     ("stream_left", "i4", (64,)),  # messages until the phase ends
     ("stream_next", "i4", (64,)),  # words of the next phase's configuration, without its first one
@@ -87,6 +87,7 @@ _FIELDS: list[tuple[str, str | np.dtype[Any], tuple[int, ...]]] = [
     # --- accounts -------------------------------------------------------------------------------------------------
     ("clock", "i8", ()),
     ("src_epoch", "i8", ()),  # stretch of words that leave Src alone (tensix/src_rows.py); 0 outside the front end
+    ("src_fresh", "i4", ()),  # 1: no cell has been written since the tile was made (tensix/src_rows.py); 0: not known
     ("src_compared", "i4", ()),  # 1: some block of `prepared` names such a stretch
     ("cycle_resume", "i4", ()),  # thread at which a cycle resumes that found a handler missing
     ("cycle_moved", "i4", ()),  # and whether a thread before it had moved
@@ -125,6 +126,7 @@ _SET_AT_RESET: Final = (
         "vector",
         "config_dirty",
         "simulator_order",
+        "src_fresh",
         "allow_open",
         "core_cfg0",
         "core_loops_limit",
@@ -172,13 +174,15 @@ def _layout() -> np.dtype[Any]:
     """What is seldom touched, other large fields, what reset sets, what the cores have, all else, local RAM and L1.
 
     A page that a chip's tiles touch costs each of them a page fault: they touch few, so what is used lies together.
-    What the coprocessor needs for its first words takes one page from the end of `macro` on, and the beginning of
-    `issued`; streams that firmware uses are the first ones.
+    What the coprocessor needs for its first words takes two pages from the end of `macro` on, and `issued`, in whose
+    last page are those words of streams that firmware uses. The cells of a tile of Dst, or of a bank of Src, are in one
+    page; so is what unpackers have decoded for their first contexts. What is read before it is written costs two page
+    faults, of which the second one waits for other processors: units write a word of theirs first.
     """
     fields = {field[0]: field for field in _FIELDS}
     seldom = [fields.pop(name) for name in _SELDOM]
     at_start = [fields.pop(name) for name in _AT_START]
-    words = [fields.pop(name) for name in ("stream_word", "issued")]
+    words = [fields.pop(name) for name in ("issued", "stream_word")]
     core_ram = fields.pop("core_ram")
     at_reset = [fields.pop(name) for name in _SET_AT_RESET]
     rare = [fields.pop(name) for name in _RARE]
@@ -198,9 +202,11 @@ def _layout() -> np.dtype[Any]:
         ("dst_valid_u32", "dst_valid", "<u4", (256,)),
     )
     places = {
+        "dst": (PAGE, 0),
+        "unpack": (PAGE, 0),
         "macro": (PAGE, -(offset_of(MACRO, _FIRST_OF_MACRO) // LINE * LINE)),
         "srca": (PAGE, 0),
-        "stream_word": (PAGE, 0),
+        "issued": (PAGE, 0),
         "lregs": (PAGE, 0),
         "core_ram": (PAGE, 0),
         "l1": (PAGE, 0),
@@ -239,8 +245,8 @@ def state_field(record: Any, name: str) -> Any:
     return record
 
 
-_L1_PAGES_OF_FIRMWARE: Final = (0, 3, 4, 5, 6, 7, 10, 12, 19)
-"""Pages of L1 that are not zero in each tile when ttnn 0.81.1 has opened a device: mailboxes, firmware, tables."""
+_L1_PAGES_OF_FIRMWARE: Final = (0, 3, 4, 5, 6, 7, 10, 11, 12, 19)
+"""Pages of L1 that tiles have when ttnn 0.81.1 has opened a device: mailboxes, firmware, tables."""
 
 
 def _pages_of_firmware() -> tuple[int, ...]:

@@ -152,7 +152,7 @@ DECODED: Final = decoded(
     ),
     [("of_formats", OF_FORMATS[0], len(OF_FORMATS))],
 )
-"""dtype of `t.unpack.decoded[unpacker, config bank, slot]`."""
+"""dtype of `t.unpack.decoded[config bank, slot, unpacker]`."""
 
 WALK: Final = section(
     [
@@ -174,8 +174,7 @@ WALK: Final = section(
 
 UNPACKERS: Final[np.dtype[Any]] = section(
     [
-        ("decoded_slots", "i4", (2, 2)),  # [unpacker, config bank]: bit n = slot n below is up to date
-        ("decoded", DECODED, (2, 2, SLOTS)),
+        ("decoded_slots", "i4", (2, 2)),  # [unpacker, config bank]: bit n = slot n of `decoded` is up to date
         ("bank", "i4", (2,)),  # Src bank that the unpacker fills
         ("src_row", "i4", (3, 2)),  # [thread, unpacker] SrcRow (U9, U11)
         ("context_counter", "i4", (3, 2)),  # [thread, unpacker] (U2, U11)
@@ -185,6 +184,8 @@ UNPACKERS: Final[np.dtype[Any]] = section(
         ("zeros", "u4", (16,)),  # the zeros that follow each in a compressed tile, ...
         ("cells", "u4", (16,)),  # and the cells that they become
         ("accumulator", "i4", (2,)),  # message count that the enhanced pop of UNPACR_NOP accumulates (I.7)
+        # Large, so it comes last; what both unpackers have of a slot lies together.
+        ("decoded", DECODED, (2, SLOTS, 2)),
     ]
 )
 """dtype of `t.unpack`."""

@@ -151,7 +151,7 @@ def _unpacked(t: TileRecord, log: LogAddress, at: Int, word: Int) -> None:
     bank = load_i64(log, at + column.BANK)
     context = load_i64(log, at + column.UNPACK_DEST) >> 32
     slot = context if (word >> _MULTI[0]) & _MULTI[1] else np.int64(SINGLE)
-    d = t.unpack.decoded[unpacker, bank, slot]
+    d = t.unpack.decoded[bank, slot, unpacker]
     first = load_i64(log, at + column.UNPACK_X) & 0xFFFFFFFF
     count = last + 1 - first
     if d.uncompressed == 0 or count <= 0:

@@ -123,7 +123,7 @@ def load_stream_register(t: TileRecord, stream: Int, register: Int) -> tuple[Int
     slot = SLOT[register]
     if slot < 0:
         return refuse(t, NO_REGISTER, stream, register), np.int64(0)
-    return DONE, np.int64(t.stream_word[stream, slot])
+    return DONE, np.int64(t.stream_word[slot, stream])
 
 
 @kernel
@@ -138,7 +138,7 @@ def peek_stream_register(t: TileRecord, stream: Int, register: Int) -> Any:
     slot = SLOT[register]  # -1 for what shows headers in L1, too
     if register in (MESSAGES_INCREMENT, SPACE_UPDATE) or slot < 0:
         return False, np.int64(0)
-    return True, np.int64(t.stream_word[stream, slot])
+    return True, np.int64(t.stream_word[slot, stream])
 
 
 @kernel
@@ -164,8 +164,8 @@ def store_stream_register(t: TileRecord, stream: Int, register: Int, value: Int)
     if register == SPACE_UPDATE:
         if value & _SPACE_INDEX:
             return refuse(t, SPACE_OF_RECEIVER, stream, value & _SPACE_INDEX)
-        space = np.int64(t.stream_word[stream, SPACE_SLOT]) + (value >> _SPACE_SHIFT)
-        t.stream_word[stream, SPACE_SLOT] = np.uint32(space & SPACE_BITS)  # software subtracts by wrapping
+        space = np.int64(t.stream_word[SPACE_SLOT, stream]) + (value >> _SPACE_SHIFT)
+        t.stream_word[SPACE_SLOT, stream] = np.uint32(space & SPACE_BITS)  # software subtracts by wrapping
         return DONE
     if register == ONETIME_CONFIG:
         return store_onetime(t, stream, value)

@@ -103,7 +103,7 @@ ENDLESS: Final = fault(
 @kernel
 def is_receiver(t: TileRecord, stream: Int) -> Bool:
     """True for a stream whose messages software reads."""
-    return (np.int64(t.stream_word[stream, _MISC]) & _ENDS) == _SOFTWARE_TO_SOFTWARE
+    return (np.int64(t.stream_word[_MISC, stream]) & _ENDS) == _SOFTWARE_TO_SOFTWARE
 
 
 @kernel
@@ -115,7 +115,7 @@ def wait_status(t: TileRecord, stream: Int) -> Int:
 @kernel
 def _header_word(t: TileRecord, stream: Int, message: Int, word: Int) -> Int:
     """A word of the header of a message, counted from the oldest one; 0 where its address is not in L1."""
-    unit = np.int64(t.stream_word[stream, _HEADERS_WRITE]) - np.int64(t.stream_messages[stream]) + message
+    unit = np.int64(t.stream_word[_HEADERS_WRITE, stream]) - np.int64(t.stream_messages[stream]) + message
     address = unit * _UNIT + 4 * word
     if address < 0 or address >= t.l1_end:
         return np.int64(0)
@@ -125,7 +125,7 @@ def _header_word(t: TileRecord, stream: Int, message: Int, word: Int) -> Int:
 @kernel
 def _length(t: TileRecord, stream: Int, message: Int) -> Int:
     """Length of a message, from the bits of its header that stream 0's MSG_HEADER_FORMAT names."""
-    layout = np.int64(t.stream_word[0, _FORMAT])
+    layout = np.int64(t.stream_word[_FORMAT, 0])
     offset, width = layout & 0x78, layout >> 7
     word = offset >> 5
     bits = _header_word(t, stream, message, word)
@@ -137,7 +137,7 @@ def _length(t: TileRecord, stream: Int, message: Int) -> Int:
 @kernel
 def _advanced(t: TileRecord, stream: Int, pointer: Int, amount: Int) -> AnyInt:
     """An offset in the receive buffer, some units on."""
-    size = np.int64(t.stream_word[stream, _SIZE])
+    size = np.int64(t.stream_word[_SIZE, stream])
     moved = pointer + amount
     return moved % size if size != 0 else moved & _POINTER_BITS
 
@@ -153,10 +153,10 @@ def message_info(t: TileRecord, stream: Int, place: Int) -> AnyInt:
         return _header_word(t, stream, message, item - 2)
     if item == 1:
         return _length(t, stream, message)
-    at: AnyInt = np.int64(t.stream_word[stream, _READ])
+    at: AnyInt = np.int64(t.stream_word[_READ, stream])
     for i in range(message):
         at = _advanced(t, stream, at, _length(t, stream, i))
-    return np.int64(t.stream_word[stream, _START]) + at
+    return np.int64(t.stream_word[_START, stream]) + at
 
 
 @kernel
@@ -174,9 +174,9 @@ def set_header(t: TileRecord, stream: Int, value: Int) -> None:
     """A store to PHASE_AUTO_CFG_HEADER."""
     t.stream_phase[stream] = (np.int64(t.stream_phase[stream]) + (value & _INCREMENT_BITS)) & _PHASE_BITS
     t.stream_left[stream] = (value >> _MESSAGES_LSB) & _MESSAGES_BITS
-    if np.int64(t.stream_word[stream, _ONETIME]) & _AUTO_CONFIG:
-        at = np.int64(t.stream_word[stream, _ADDRESS]) + 4 * (np.int64(t.stream_next[stream]) + 1)
-        t.stream_word[stream, _ADDRESS] = np.uint32(at & 0xFFFFFF)
+    if np.int64(t.stream_word[_ONETIME, stream]) & _AUTO_CONFIG:
+        at = np.int64(t.stream_word[_ADDRESS, stream]) + 4 * (np.int64(t.stream_next[stream]) + 1)
+        t.stream_word[_ADDRESS, stream] = np.uint32(at & 0xFFFFFF)
     t.stream_next[stream] = value >> _WORDS_LSB
 
 
@@ -190,7 +190,7 @@ def header_of(t: TileRecord, stream: Int) -> Int:
 @kernel
 def _load_configuration(t: TileRecord, stream: Int) -> Int:
     """Set the registers of the next phase from L1."""
-    address = np.int64(t.stream_word[stream, _ADDRESS])
+    address = np.int64(t.stream_word[_ADDRESS, stream])
     words = np.int64(t.stream_next[stream]) + 1
     if not open_choice(t, LOADS_PHASE, stream, address):
         return REFUSED
@@ -215,16 +215,16 @@ def _load_configuration(t: TileRecord, stream: Int) -> Int:
 def next_phases(t: TileRecord, stream: Int) -> Any:
     """An idle stream loads its configuration from L1 as often as it says, and starts; returns a status."""
     for _ in range(_PHASES_AT_ONCE):
-        onetime = np.int64(t.stream_word[stream, _ONETIME])
+        onetime = np.int64(t.stream_word[_ONETIME, stream])
         if not onetime & _AUTO_CONFIG:
             return DONE
         if _load_configuration(t, stream) != DONE:
             return REFUSED
-        if not np.int64(t.stream_word[stream, _ONETIME]) & _AUTO_ADVANCE:
+        if not np.int64(t.stream_word[_ONETIME, stream]) & _AUTO_ADVANCE:
             return DONE
         if t.stream_left[stream] != 0:
             if not is_receiver(t, stream):
-                return refuse(t, ENDS, stream, np.int64(t.stream_word[stream, _MISC]))
+                return refuse(t, ENDS, stream, np.int64(t.stream_word[_MISC, stream]))
             t.stream_running[stream] = 1
             t.stream_messages[stream] = 0
             return DONE
@@ -252,11 +252,11 @@ def push_messages(t: TileRecord, stream: Int, count: Int, length: Int) -> None:
     if t.stream_messages[stream] + count > t.stream_left[stream]:
         return
     t.stream_messages[stream] += count
-    headers = (np.int64(t.stream_word[stream, _HEADERS_WRITE]) + count) & _POINTER_BITS
-    t.stream_word[stream, _HEADERS_WRITE] = np.uint32(headers)
-    t.stream_word[stream, _HEADERS] = np.uint32(headers)  # the stream fetches them at once
-    write = np.int64(t.stream_word[stream, _WRITE])
-    t.stream_word[stream, _WRITE] = np.uint32(_advanced(t, stream, write, length))
+    headers = (np.int64(t.stream_word[_HEADERS_WRITE, stream]) + count) & _POINTER_BITS
+    t.stream_word[_HEADERS_WRITE, stream] = np.uint32(headers)
+    t.stream_word[_HEADERS, stream] = np.uint32(headers)  # the stream fetches them at once
+    write = np.int64(t.stream_word[_WRITE, stream])
+    t.stream_word[_WRITE, stream] = np.uint32(_advanced(t, stream, write, length))
 
 
 @kernel
@@ -265,10 +265,10 @@ def pop_messages(t: TileRecord, stream: Int, count: Int) -> Any:
     if t.stream_running[stream] == 0:
         t.stream_messages[stream] -= count
         return DONE
-    read: AnyInt = np.int64(t.stream_word[stream, _READ])
+    read: AnyInt = np.int64(t.stream_word[_READ, stream])
     for i in range(count):
         read = _advanced(t, stream, read, _length(t, stream, i))
-    t.stream_word[stream, _READ] = np.uint32(read)
+    t.stream_word[_READ, stream] = np.uint32(read)
     t.stream_messages[stream] -= count
     t.stream_left[stream] = max(np.int64(t.stream_left[stream]) - count, 0)
     if t.stream_left[stream] == 0:

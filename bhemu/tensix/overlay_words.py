@@ -24,8 +24,9 @@ def register_number(name: str) -> int:
 
 SPACE: Final = register_number("REMOTE_DEST_BUF_SPACE_AVAILABLE")
 
-# Bits that are kept, by register number; their order gives the slots.
-_PLAIN: Final[dict[int, int]] = {
+# Bits that are kept, by register number; their order gives the slots. A store to the buffer's size sets the space, too:
+# the slot of that comes first, near the others that firmware uses.
+_PLAIN: Final[dict[int, int]] = {SPACE: 0} | {
     offset // 4: bits.mask
     for row in registers_of("stream")
     for bits in row.fields
@@ -79,13 +80,13 @@ def put_word(t: TileRecord, stream: Int, register: Int, value: Int) -> None:
     if register >= _SCRATCH and register < _SCRATCH_END and not _has_scratch(stream):
         return  # the write is ignored, and the word reads as zero
     kept = np.uint32(value & KEPT[register])
-    t.stream_word[stream, slot] = kept
+    t.stream_word[slot, stream] = kept
     if slot == _DEST_START:
-        t.stream_word[stream, _DEST_POINTER] = np.uint32(0)
+        t.stream_word[_DEST_POINTER, stream] = np.uint32(0)
     elif slot == _DEST_SIZE:
-        t.stream_word[stream, SPACE_SLOT] = kept
+        t.stream_word[SPACE_SLOT, stream] = kept
     elif slot == _BUFFER_START:
-        t.stream_word[stream, _READ] = np.uint32(0)
-        t.stream_word[stream, _WRITE] = np.uint32(0)
+        t.stream_word[_READ, stream] = np.uint32(0)
+        t.stream_word[_WRITE, stream] = np.uint32(0)
     elif slot == _HEADERS:
-        t.stream_word[stream, _HEADERS_WRITE] = kept
+        t.stream_word[_HEADERS_WRITE, stream] = kept

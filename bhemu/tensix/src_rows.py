@@ -25,6 +25,14 @@ _LEAVE_SRC: Final = (
 LEAVES_SRC: Final = np.array([row in {INSTRUCTIONS[name].opcode for name in _LEAVE_SRC} for row in range(256)])
 """bool [opcode]. Others are taken to write some row."""
 
+_WRITE_SRC: Final = (
+    *("STOREIND", "UNPACR", "UNPACR_NOP", "MOVD2A", "MOVD2B", "MOVB2A", "TRNSPSRCB", "SHIFTXA", "SHIFTXB"),
+)
+"""Instructions that write cells of Src, beside ZEROSRC. In the C library nothing else does, so `t.src_fresh` is 1 there
+in a new tile."""
+WRITES_SRC: Final = np.array([row in {INSTRUCTIONS[name].opcode for name in _WRITE_SRC} for row in range(256)])
+"""bool [opcode]."""
+
 
 @kernel(forceinline=True)
 def begin_src_epochs(t: TileRecord) -> None:
@@ -47,3 +55,5 @@ def note_word(t: TileRecord, opcode: Int) -> None:
     """The front end has executed a word, or tried to."""
     if not LEAVES_SRC[opcode]:
         t.src_epoch += 1
+        if WRITES_SRC[opcode]:
+            t.src_fresh = 0

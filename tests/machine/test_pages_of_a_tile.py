@@ -8,6 +8,7 @@ from bhemu.api.tile import Tile
 from bhemu.isa.assembler import assemble as tensix
 from bhemu.machine.agents import CORE_NAMES
 from bhemu.machine.state import FIRMWARE_PAGES, PAGE, TILE, offset_of, reset
+from bhemu.tensix.overlay_words import SPACE_SLOT, slot_of
 from tests.riscv.rv_machine import machine
 
 L1 = offset_of(TILE, "l1") // PAGE
@@ -44,4 +45,23 @@ def test_what_firmware_touches_when_it_starts_lies_in_few_pages() -> None:
     expected = {page for page in FIRMWARE_PAGES if page < L1}
     assert touched <= expected
     assert len(touched) > len(expected) / 2
-    assert len(expected) < 15
+    assert len(expected) < 16
+
+
+def test_what_a_program_uses_first_lies_in_few_pages() -> None:
+    """A tile of Dst, a bank of Src, what both unpackers have decoded, and words of streams that firmware uses."""
+
+    def pages(name: str, count: int) -> set[int]:
+        first = offset_of(TILE, name)
+        return {first // PAGE, (first + count - 1) // PAGE}
+
+    row = TILE["dst"].base.itemsize * TILE["dst"].shape[-1]
+    assert len(pages("dst", 32 * 2 * row)) == 1
+    bank = TILE["srca"].itemsize // 2
+    assert len(pages("srca", bank)) == len(pages("srcb", bank)) == 1
+    decoded = TILE["unpack"].fields["decoded"]
+    slot = decoded[0].base.itemsize
+    assert len(pages("unpack", decoded[1] + 2 * 2 * slot)) == 1
+    streams = TILE["stream_word"].shape[1] * TILE["stream_word"].base.itemsize
+    used = 1 + max(SPACE_SLOT, *map(slot_of, ("REMOTE_DEST_BUF_START", "REMOTE_DEST_WR_PTR", "REMOTE_DEST_BUF_SIZE")))
+    assert len(pages("issued", TILE["issued"].itemsize) | pages("stream_word", used * streams)) == 2

@@ -39,7 +39,7 @@ def program(bench: Bench, half: int, data: int) -> None:
 
 def plain_word(bench: Bench, stream: int) -> int:
     """Register 10 of a stream."""
-    return int(bench.tile.stream_word[stream, slot_of("REMOTE_DEST_BUF_SIZE")])
+    return int(bench.tile.stream_word[slot_of("REMOTE_DEST_BUF_SIZE"), stream])
 
 
 def open_tile(bench: Bench) -> None:
@@ -125,7 +125,7 @@ def test_a_value_in_the_instruction_is_scaled_by_format_where_the_user_accepts_i
     bench.tile.pack.setreg_scaler[:] = [7, 11, 13, 17]
     setreg(bench, AddrSel=1, StreamId=4, value=3)
     scaled = 3 * (7, 11, 13, 17)[out_format & 3]
-    assert bench.tile.stream_word[4, slot_of("PHASE_AUTO_CFG_PTR")] == 3 | scaled << 12
+    assert bench.tile.stream_word[slot_of("PHASE_AUTO_CFG_PTR"), 4] == 3 | scaled << 12
     setreg(bench, AddrSel=0, StreamId=4, value=3)
     assert bench.tile.stream_messages[4] == 3
 

@@ -13,7 +13,7 @@ from bhemu.isa.roles import ROLES
 from bhemu.machine.frontend_state import FIFO_PUSH_LIMIT
 from bhemu.machine.state import new_tiles, reset
 from bhemu.tensix.coprocessor import Coprocessor
-from bhemu.tensix.src_rows import LEAVES_SRC
+from bhemu.tensix.src_rows import LEAVES_SRC, WRITES_SRC
 from tests.tensix.matrix_unit import BF16, cell
 
 THREAD = 1
@@ -108,3 +108,38 @@ def test_the_table_of_instructions_that_leave_src_is_that_of_their_roles() -> No
             assert {role.file for role in ROLES[name].writes}.isdisjoint({"srca", "srcb", "mmio"}), name
     assert LEAVES_SRC[INSTRUCTIONS["MVMUL"].opcode]
     assert not LEAVES_SRC[INSTRUCTIONS["UNPACR"].opcode]
+
+
+def test_the_table_of_instructions_that_write_src_is_that_of_their_roles() -> None:
+    writers = {n for n, roles in ROLES.items() if {role.file for role in roles.writes} & {"srca", "srcb"}}
+    table = {name for name in writers if WRITES_SRC[INSTRUCTIONS[name].opcode]}
+    assert writers - table == {"ZEROSRC"}
+    assert int(WRITES_SRC.sum()) == len(table)
+
+
+@pytest.mark.rule("math F27")
+@pytest.mark.parametrize("bank_mask", [0, 1])
+def test_zerosrc_leaves_cells_that_were_never_written_alone(bank_mask: int) -> None:
+    """In the C library they are zero, and their memory is untouched. Here they are not, to see whether it writes."""
+    _, t, coprocessor = tile(1)
+    zero = encode("ZEROSRC", zero_val=0, write_mode=1, bank_mask=bank_mask, src_mask=3)
+    before = t.srca.copy(), t.srcb.copy()
+    t.src_fresh = 1
+    coprocessor.push(THREAD, zero)
+    assert coprocessor.drain(THREAD)
+    np.testing.assert_array_equal((t.srca, t.srcb), before)
+    coprocessor.push(THREAD, encode("MOVD2A", addr_mode=0, instr_mod=2, src=0, dst=0))
+    coprocessor.push(THREAD, zero)
+    assert coprocessor.drain(THREAD)
+    assert t.src_fresh == 0
+    for cells in (t.srca, t.srcb):
+        assert not cells[slice(None) if bank_mask else 0].any()
+
+
+def test_zerosrc_may_write_minus_infinity_to_cells_that_were_never_written() -> None:
+    _, t, coprocessor = tile(1)
+    t.src_fresh = 1
+    coprocessor.push(THREAD, encode("ZEROSRC", zero_val=1, write_mode=1, bank_mask=1, src_mask=1))
+    assert coprocessor.drain(THREAD)
+    assert t.src_fresh == 0
+    assert (t.srca == t.srca[0, 0, 0]).all()

@@ -88,7 +88,7 @@ def test_a_program_without_races_that_works_with_registers_computes_the_same(see
         machine({name: _registers(number, chance) for number, name in enumerate(CORES)}, tile=tile)
         for clocks in (1, 7, 500, 1, 20_000):
             tile.clock(clocks)
-        assert [int(tile.record.stream_word[stream, SLOT[10]]) for stream in range(3)] == [TURNS] * 3
+        assert [int(tile.record.stream_word[SLOT[10], stream]) for stream in range(3)] == [TURNS] * 3
         return words(tile, 1, SUMS)[0]
 
     exact = results(0)

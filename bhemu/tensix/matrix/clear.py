@@ -114,6 +114,10 @@ def _fill(array: Lanes, bank: Int, cell: Int) -> None:
     Mode("one file of both banks; the unpacker's bank; minus infinity to SrcA", DOCUMENTED, rule="math F27"),
 )
 def ZEROSRC(t: TileRecord, thread: Int, zero_val: Int, write_mode: Int, bank_mask: Int, src_mask: Int) -> Int:
+    if zero_val:
+        t.src_fresh = 0
+    elif t.src_fresh != 0:
+        return DONE  # the pages of cells that were never written stay untouched
     for bank in range(2):
         if src_mask & 1 and (bank_mask or bank == (t.matrix.bank[SRCA] if write_mode else t.unpack.bank[SRCA])):
             _fill(t.srca, bank, SRC_CELL if zero_val else 0)

@@ -106,12 +106,14 @@ SRC_PAST_END = fault(
 @kernel
 def owns_a(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcA holds data (F30)."""
+    t.matrix.scratch[0, 0] = 0  # written before it is read: see `_layout` of machine/state.py
     return t.src_owner[SRCA, t.matrix.bank[SRCA]] == MATRIX
 
 
 @kernel
 def owns_b(t: TileRecord) -> Bool:
     """The matrix unit's bank of SrcB holds data (F30)."""
+    t.matrix.scratch[0, 0] = 0  # likewise
     return t.src_owner[SRCB, t.matrix.bank[SRCB]] == MATRIX
 
 

@@ -1,6 +1,6 @@
 """Decoded configuration of the unpackers (rules U2-U4, U6, U8, U12, I.5).
 
-An UNPACR depends on about fifty fields. They are kept decoded in `t.unpack.decoded[unpacker, config bank, slot]`; a
+An UNPACR depends on about fifty fields. They are kept decoded in `t.unpack.decoded[config bank, slot, unpacker]`; a
 slot is a context (0-7) or the single-context form. `settings` decodes it again when a word that it depends on was
 written. Tile base addresses are not kept: software writes them for every tile.
 """
@@ -169,11 +169,11 @@ def settings(t: TileRecord, unpacker: Int, bank: Int, slot: Int) -> Record:
         unpack.decoded_slots[unpacker, bank] = 0
         t.config_dirty[bank] = np.uint32(np.int64(t.config_dirty[bank]) & ~bit)
     if (unpack.decoded_slots[unpacker, bank] >> slot) & 1 == 0:
-        d = unpack.decoded[unpacker, bank, slot]
+        d = unpack.decoded[bank, slot, unpacker]
         copy_fields(t, bank, 0, _POSITIONS[unpacker], slot, d.copied)
         _decode(d, unpacker, slot)
         unpack.decoded_slots[unpacker, bank] |= 1 << slot
-    return unpack.decoded[unpacker, bank, slot]
+    return unpack.decoded[bank, slot, unpacker]
 
 
 @kernel

@@ -298,6 +298,7 @@ def UNPACR(
     unpacker = Unpack_block_selection
     if CfgContextCntInc or SearchCacheFlush:
         return _other_form(t, thread, unpacker, CfgContextCntInc, word)
+    t.unpack.walk.zero = ZeroWrite2  # written before it is read: see `_layout` of machine/state.py
     src_bank = np.int64(t.unpack.bank[unpacker])
     if t.src_owner[unpacker, src_bank] != UNPACKER:
         return WAIT  # U1, also when the target is Dst
@@ -324,7 +325,7 @@ def UNPACR(
     if srcb_bcast and unpacker == 0:
         return refuse(t, faults.BROADCAST_SRCA)
 
-    t.unpack.walk.bank, t.unpack.walk.zero = src_bank, ZeroWrite2
+    t.unpack.walk.bank = src_bank
     start = tile_start(t, d, unpacker, bank, context)
     status = _transfer(t, d, thread, adc_thread, unpacker, start, RowSearch, srcb_bcast)
     if status != DONE:

@@ -216,6 +216,7 @@ def start(t: TileRecord, noc: Int, initiator: Int) -> AnyInt:
     """
     number = INITIATORS * noc + initiator
     q = t.noc_request[number]
+    q.noc = noc  # written before it is read: see `_layout` of machine/state.py
     if has_ended(t, q):
         return end_request(t, number)
     here = np.int64(t.niu_place[noc, 0]) & COORDINATE_BITS
