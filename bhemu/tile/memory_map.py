@@ -130,10 +130,10 @@ def may_be_early(t: TileRecord, core: Int, address: Int, stores: Bool) -> Bool:
     Streams and NIUs are like L1 then: who uses them together looks at a flag first. The rest is the core's own as long
     as its thread has nothing to do.
     """
-    if address >= NIU_FIRST and address < NIU_END:
-        return True
     if address >= OVERLAY_FIRST and address < OVERLAY_END:
         return stores and t.watch_registers == 0
+    if address >= NIU_FIRST and address < NIU_END:
+        return True
     if not stores or not is_t_core(core):
         return False
     if address >= PUSH_FIRST and address < PUSH_END:
@@ -142,7 +142,7 @@ def may_be_early(t: TileRecord, core: Int, address: Int, stores: Bool) -> Bool:
     return own and is_idle(t, core - T0)
 
 
-@kernel
+@kernel(forceinline=True)
 def may_end_a_wait(t: TileRecord, address: Int) -> Bool:
     """False where no agent waits for what an access changes, of what `changes_only_data` names.
 

@@ -134,7 +134,8 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: B
         clock = load_wall_clock(t, core, address, np.int64(t.core_round[core]))
         t.core_x[core, (fields >> 8) & 0xFF] = np.uint32(clock)
         return np.int64(GOES_ON)
-    if t.tile_kind != TENSIX_TILE or not changes_only_data(core, address, stores):
+    to_stream = n == SW and address >= OVERLAY_FIRST and address < OVERLAY_END  # of these there are most
+    if t.tile_kind != TENSIX_TILE or not (to_stream or changes_only_data(core, address, stores)):
         return np.int64(NOT_MADE)
     if early and not may_be_early(t, core, address, stores):
         return np.int64(NOT_MADE)
@@ -143,7 +144,7 @@ def access_in_turn(t: TileRecord, core: Int, fields: Int, address: Int, early: B
     t.now_round = t.core_round[core]
     t.now_agent = core
     stored = np.int64(t.core_x[core, (fields >> 24) & 0xFF])
-    if n == SW and address >= OVERLAY_FIRST and address < OVERLAY_END:
+    if to_stream:
         status = store_to_overlay(t, address - OVERLAY_FIRST, stored)
     elif n == SW and address >= NIU_FIRST and address < NIU_END:
         status = niu_store(t, (address - NIU_FIRST) // NIU_BYTES, (address - NIU_FIRST) % NIU_BYTES, stored)
