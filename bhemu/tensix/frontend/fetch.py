@@ -136,6 +136,16 @@ def ready_words(t: TileRecord, thread: Int) -> Int:
     return np.int64(f.ready_count[thread]) + (1 if f.gate_full[thread] != 0 or f.wait_word[thread] != 0 else 0)
 
 
+@kernel(forceinline=True)
+def take_ready(t: TileRecord, thread: Int, head: Int, count: Int, word: Int, line: Int) -> None:
+    """A word of the queue after the expanders comes to the gate; the first of the `count` others is in slot `head`."""
+    f = t.frontend
+    _to_gate(f, thread, word, line)
+    f.ready_count[thread] = count
+    # An empty queue begins anew: its first words stay in the processor's caches, and most tiles need no more memory.
+    f.ready_head[thread] = 0 if count == 0 else head % READY_SLOTS
+
+
 @kernel
 def fetch_ready(t: TileRecord, thread: Int) -> bool:
     """`expand`, from the queue after the expanders that the official simulator has (tile E43)."""
@@ -146,10 +156,8 @@ def fetch_ready(t: TileRecord, thread: Int) -> bool:
         return False
     head = np.int64(f.ready_head[thread])
     word_and_line = np.int64(f.ready[head, thread])
-    _to_gate(f, thread, word_and_line & 0xFFFFFFFF, word_and_line >> 32)
-    f.ready_count[thread] -= 1
-    # An empty queue begins anew: its first words stay in the processor's caches, and most tiles need no more memory.
-    f.ready_head[thread] = 0 if f.ready_count[thread] == 0 else (head + 1) % READY_SLOTS
+    left = np.int64(f.ready_count[thread]) - 1
+    take_ready(t, thread, head + 1, left, word_and_line & 0xFFFFFFFF, word_and_line >> 32)
     return True
 
 

@@ -12,19 +12,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.isa.instructions import BY_OPCODE, INSTRUCTIONS
 from bhemu.machine.dispatch import MACRO_CYCLE, NOT_COMPILED, call_handler, has_handler
 from bhemu.machine.faults import DONE, REFUSED, SCHEDULED, WAIT
+from bhemu.machine.frontend_state import READY_SLOTS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.state import THREADS
 from bhemu.machine.types import AnyInt, Bool, Int, LogAddress, Table, TileRecord
-from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push
+from bhemu.tensix.frontend.fetch import expand, fetch, fetch_ready, fifo_push, take_ready
 from bhemu.tensix.frontend.gate import is_held, wait_is_over
 from bhemu.tensix.frontend.observer import NO_LOG, NO_OBSERVER, WordObserver
 from bhemu.tensix.src_rows import begin_src_epochs, end_src_epochs, note_word
 from bhemu.tensix.vector_queue import ALL_THREADS, BEGIN, END, NO_THREAD
 
 LOADMACRO: Final = INSTRUCTIONS["SFPLOADMACRO"].opcode
+
+ENDS_NO_WAIT: Final = np.array(
+    [
+        row is not None and row.opcode != LOADMACRO and (row.unit == "vector" or row.mnemonic == "INCRWC")
+        for row in BY_OPCODE
+    ]
+)
+"""bool [opcode]: after such a word a thread that could not go on cannot go on, either. None waits for what is in
+Dst, LRegs or counters (Y10, Y11), and nothing is scheduled."""
 
 EMPTY: Final = 3
 """The thread has no word at the gate and none in flight."""
@@ -65,6 +75,53 @@ class FrontEnd:
     drain: Any
 
 
+@kernel
+def note_fault(t: TileRecord, thread: Int, word: Int) -> None:
+    """The word at the thread's gate is refused, or its handler is missing."""
+    t.fault_thread = thread
+    t.fault_word = np.uint32(word)
+    t.fault_line = t.frontend.gate_line[thread]
+
+
+@kernel(forceinline=True)
+def issue_queued(t: TileRecord, table: Table, thread: Int, cycles: Int) -> Any:
+    """(status, cycles left): words of a thread, one a cycle, as long as they end no wait of another one.
+
+    They come from the queue after the expanders that the official simulator has.
+    """
+    f = t.frontend
+    left = cycles
+    status: Int = np.int64(DONE)
+    count = np.int64(f.ready_count[thread])
+    if t.simulator_order == 0 or f.gate_full[thread] != 0 or f.wait_word[thread] != 0:
+        count = np.int64(0)
+    head = np.int64(f.ready_head[thread])
+    word: Int = np.int64(0)
+    line: Int = np.int64(0)
+    first = left
+    while count > 0 and left > 0:
+        word_and_line = np.int64(f.ready[head & (READY_SLOTS - 1), thread])
+        opcode = (word_and_line >> 24) & 0xFF
+        if not ENDS_NO_WAIT[opcode]:
+            break
+        word = word_and_line & 0xFFFFFFFF
+        line = word_and_line >> 32
+        count -= 1
+        head += 1
+        status = call_handler(table, opcode, t, thread, word)
+        if status != DONE:
+            break
+        t.issued[thread, opcode] += 1
+        t.clock += 1
+        left -= 1
+    if left != first or status != DONE:
+        take_ready(t, thread, head, count, word, line)
+        t.frontend.gate_full[thread] = 1 if status != DONE else 0
+        if status not in (DONE, WAIT):
+            note_fault(t, thread, word)
+    return status, left
+
+
 def make_issue(observer: WordObserver) -> tuple[Any, Any]:
     """`issue` and `fetch` of a `FrontEnd`."""
     plain = observer is NO_OBSERVER
@@ -98,9 +155,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
             t.frontend.gate_full[thread] = 0
             t.issued[thread, opcode] += 1
         elif status != WAIT:
-            t.fault_thread = thread
-            t.fault_word = np.uint32(word)
-            t.fault_line = t.frontend.gate_line[thread]
+            note_fault(t, thread, word)
         return status
 
     @kernel
@@ -211,7 +266,8 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
     """
     issue, fetch_either = make_issue(observer)
     is_full = observer.is_full
-    if observer is NO_OBSERVER:
+    plain = observer is NO_OBSERVER
+    if plain:
         macro_cycle = step_macros
     else:
         macro_cycle = make_macro_cycle(issue, fetch_either, begin_macro_cycle, end_macro_cycle)
@@ -239,9 +295,11 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
         while left > 0 and (first > 0 or not scheduled):
             if first == 0 and is_full(log):
                 return OBSERVER_FULL
+            alone: Int = np.int64(NO_THREAD)  # the only one that moves
             for thread in range(first, THREADS):
                 status = issue(t, table, thread, log)
                 if status == DONE:
+                    alone = NO_THREAD if moved else thread
                     moved = True
                 elif status == REFUSED:
                     return FAULTED
@@ -257,6 +315,13 @@ def make_front_end(observer: WordObserver) -> FrontEnd:
             left -= 1
             first = 0
             moved = False
+            if plain and alone < THREADS and not scheduled:
+                status, left = issue_queued(t, table, alone, left)
+                if status == REFUSED:
+                    return FAULTED
+                if status == NOT_COMPILED:
+                    t.cycle_resume = alone
+                    return NEEDS_HANDLER
         return run_with_macros(t, table, left, log)
 
     @kernel
