@@ -241,11 +241,11 @@ EXPORT void libttsim_pci_mem_wr_bytes(uint64_t paddr, const void *p, uint32_t si
         pace_begin();
     if (runs && remote) {
         remote_post(MEMORY_WRITE, paddr, p, size);
+    } else if (runs && aims) {
+        simulator_aim(paddr, p);
     } else if (runs) {
-        if (!aims) {
-            stillness_wrote();
-            counters_wrote();
-        }
+        stillness_wrote();
+        counters_wrote();
         simulator_write(paddr, p, size);
     }
     unlock();

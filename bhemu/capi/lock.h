@@ -25,6 +25,17 @@ struct lock {
 
 extern struct lock the_lock;
 
+/* A number of the calling thread, without a call where the compiler knows one. */
+static inline uintptr_t this_thread(void)
+{
+#ifdef __has_builtin
+#if __has_builtin(__builtin_thread_pointer) && defined __x86_64__
+    return (uintptr_t)__builtin_thread_pointer();
+#endif
+#endif
+    return (uintptr_t)pthread_self();
+}
+
 /* Where there is more to do than to change a word. */
 void lock_otherwise(uintptr_t self);
 void unlock_shared(void);
@@ -35,7 +46,7 @@ void unlock_in_child(void);
 /* Wait until no other thread is in the library. */
 static inline void lock(void)
 {
-    uintptr_t self = (uintptr_t)pthread_self();
+    uintptr_t self = this_thread();
     if (atomic_load_explicit(&the_lock.owner, memory_order_relaxed) == self) {
         the_lock.depth++;
         return;

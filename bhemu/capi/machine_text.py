@@ -121,6 +121,7 @@ _TILE_FIELDS: Final = (
     "handlers",
     "simulator_order",
     "allow_open",
+    "src_fresh",
     "open_used",
     "core_state",
     "tensix_state",

@@ -107,6 +107,7 @@ static int32_t make_tile(uint64_t tile, void *chip, uint32_t unused)
     FIELD(int64_t, record, TILE_HANDLERS) = (intptr_t)instances[number].table;
     FIELD(TILE_SIMULATOR_ORDER_TYPE, record, TILE_SIMULATOR_ORDER) = setting(ORDER) == 0;
     FIELD(TILE_ALLOW_OPEN_TYPE, record, TILE_ALLOW_OPEN) = setting(ALLOW_OPEN);
+    FIELD(TILE_SRC_FRESH_TYPE, record, TILE_SRC_FRESH) = 1;
     return 0;
 }
 
@@ -385,20 +386,6 @@ static void reach_tile(uint64_t paddr)
         pages_reach(index);
 }
 
-/* A word of a window's entry, as chip/pcie/direct.py writes it; returns whether it was one. */
-static inline int aim_window(uint64_t paddr, const void *p, uint32_t size)
-{
-    uint64_t at = paddr - WINDOW_CONFIG;
-    if (at >= WINDOW_CONFIG_END - WINDOW_CONFIG || size != 4 || at & 3)
-        return 0;
-    char *word = simulator.chip + CHIP_WINDOW_WORDS + at;
-    if (!memcmp(word, p, 4)) /* a client may aim before each access */
-        return 1;
-    (&FIELD(uint8_t, simulator.chip, CHIP_WINDOW_KIND))[at / ENTRY_BYTES] = SHOWS_UNKNOWN;
-    memcpy(word, p, 4);
-    return 1;
-}
-
 static inline void move(void *to, const void *from, uint32_t size)
 {
     if (size == 4)
@@ -447,8 +434,6 @@ void simulator_read(uint64_t paddr, void *p, uint32_t size)
 void simulator_write(uint64_t paddr, const void *p, uint32_t size)
 {
     paddr = select_address(paddr);
-    if (aim_window(paddr, p, size))
-        return;
     void *at = find(paddr, size, 1);
     if (at)
         move(at, p, size);

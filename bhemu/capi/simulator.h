@@ -5,6 +5,9 @@
 
 #include "machine.h"
 #include "shim.h"
+#include "windows.h"
+
+#include <string.h>
 
 enum { PAGE_BYTES = 4096 }; /* of memory, as the system gives it */
 
@@ -90,6 +93,18 @@ int simulator_is_still(uint64_t paddr, uint32_t size);
  * read gives all ones, if the process does not end. */
 void simulator_read(uint64_t paddr, void *p, uint32_t size);
 void simulator_write(uint64_t paddr, const void *p, uint32_t size);
+
+/* A word of a window's entry (`window_aims`), as chip/pcie/direct.py writes it. */
+static inline void simulator_aim(uint64_t paddr, const void *p)
+{
+    char *chip = instances[chip_of(&paddr)].chip;
+    uint64_t at = paddr - WINDOW_CONFIG;
+    char *word = chip + CHIP_WINDOW_WORDS + at;
+    if (!memcmp(word, p, 4)) /* a client may aim before each access */
+        return;
+    (&FIELD(uint8_t, chip, CHIP_WINDOW_KIND))[at / ENTRY_BYTES] = SHOWS_UNKNOWN;
+    memcpy(word, p, 4);
+}
 void simulator_clock(uint32_t clocks);
 
 /* What the chip may use to reach the host's memory; NULL: nothing. */

@@ -4,30 +4,11 @@
 
 #include <string.h>
 
-static uint32_t entries[CHIPS][WINDOWS][3];
-
-/* The chip that has an address in its BARs; makes the address that of the first chip. */
-static uint64_t chip_of(uint64_t *paddr)
-{
-    uint64_t chip = CHIPS == 1 ? 0 : *paddr / DEVICE_STRIDE;
-    if (chip >= CHIPS)
-        return 0;
-    *paddr -= chip * DEVICE_STRIDE;
-    return chip;
-}
+uint32_t window_entries[CHIPS][WINDOWS][3];
 
 void windows_start(void)
 {
-    memset(entries, 0, sizeof entries);
-}
-
-int window_aims(uint64_t paddr, const void *word, uint32_t size)
-{
-    uint64_t chip = chip_of(&paddr), at = paddr - WINDOW_CONFIG;
-    if (at >= sizeof entries[chip] || at % 4 || size != 4)
-        return 0;
-    memcpy((char *)entries[chip] + at, word, 4);
-    return 1;
+    memset(window_entries, 0, sizeof window_entries);
 }
 
 uint64_t window_place(uint64_t paddr)
@@ -36,7 +17,7 @@ uint64_t window_place(uint64_t paddr)
     uint32_t number = window_of(own, &offset);
     if (number == NO_WINDOW)
         return paddr;
-    const uint32_t *entry = entries[chip][number];
+    const uint32_t *entry = window_entries[chip][number];
     return paddr ^ mix(mix(0, entry[0] | (uint64_t)entry[1] << 32), entry[2]);
 }
 
@@ -46,7 +27,7 @@ int window_shows_memory(uint64_t paddr, uint32_t size)
     uint32_t number = window_of(paddr, &offset);
     if (number == NO_WINDOW)
         return 0;
-    const uint32_t *entry = entries[chip][number];
+    const uint32_t *entry = window_entries[chip][number];
     uint64_t low = entry[0], middle = entry[1], high = entry[2];
     if (number < FIRST_LARGE) {
         base = (low | middle << 32) << SMALL_BITS;

@@ -5,6 +5,21 @@
 
 #include "machine.h"
 
+#include <string.h>
+
+/* The entries of the windows of each chip. */
+extern uint32_t window_entries[CHIPS][WINDOWS][3];
+
+/* The chip that has an address in its BARs; makes the address that of the first chip. */
+static inline uint64_t chip_of(uint64_t *paddr)
+{
+    uint64_t chip = CHIPS == 1 ? 0 : *paddr / DEVICE_STRIDE;
+    if (chip >= CHIPS)
+        return 0;
+    *paddr -= chip * DEVICE_STRIDE;
+    return chip;
+}
+
 /* Number of the window that holds an address in BAR0 or BAR4, or NO_WINDOW; sets the offset in it. */
 static inline uint32_t window_of(uint64_t paddr, uint64_t *offset)
 {
@@ -29,7 +44,14 @@ static inline uint64_t mix(uint64_t hash, uint64_t bits)
 void windows_start(void);
 
 /* The client writes: whether that only aims a window. */
-int window_aims(uint64_t paddr, const void *bytes, uint32_t size);
+static inline int window_aims(uint64_t paddr, const void *bytes, uint32_t size)
+{
+    uint64_t chip = chip_of(&paddr), at = paddr - WINDOW_CONFIG;
+    if (at >= sizeof window_entries[chip] || at % 4 || size != 4)
+        return 0;
+    memcpy((char *)window_entries[chip] + at, bytes, 4);
+    return 1;
+}
 
 /* A number for the place that an address shows as windows are aimed now. */
 uint64_t window_place(uint64_t paddr);
