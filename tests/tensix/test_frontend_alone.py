@@ -43,7 +43,7 @@ def test_words_that_end_no_wait_write_nothing_that_a_thread_waits_for() -> None:
     assert not ENDS_NO_WAIT[INSTRUCTIONS["SFPLOADMACRO"].opcode]
 
 
-@pytest.mark.rule("math Y1, math Y10, tile E43")
+@pytest.mark.rule("tile E43")
 @pytest.mark.parametrize("seed", range(20))
 def test_cycles_at_once_do_what_they_do_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
