@@ -105,6 +105,7 @@ static inline void simulator_aim(uint64_t paddr, const void *p)
     (&FIELD(uint8_t, chip, CHIP_WINDOW_KIND))[at / ENTRY_BYTES] = SHOWS_UNKNOWN;
     memcpy(word, p, 4);
 }
+
 void simulator_clock(uint32_t clocks);
 
 /* What the chip may use to reach the host's memory; NULL: nothing. */

@@ -8,7 +8,8 @@ where the host and the cores may have written Src.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,22 +17,27 @@ from bhemu.isa.instructions import INSTRUCTIONS
 from bhemu.machine.kernel import kernel
 from bhemu.machine.types import Int, TileRecord
 
+
+def _table(names: Iterable[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """bool [opcode]: it is that of one of these instructions."""
+    opcodes = {INSTRUCTIONS[name].opcode for name in names}
+    return np.array([opcode in opcodes for opcode in range(256)])
+
+
 _LEAVE_SRC: Final = (
     *("NOP", "MOP", "REPLAY", "ZEROACC", "MOVA2D", "MOVB2D", "MVMUL", "DOTPV", "GAPOOL", "ELWADD", "ELWSUB", "ELWMUL"),
     *("SETRWC", "INCRWC", "PACR", "SETADC", "SETADCXY", "INCADCXY", "ADDRCRXY", "SETADCZW", "INCADCZW", "ADDRCRZW"),
     *("SETADCXX", "SETDMAREG", "ADDDMAREG", "STALLWAIT", "SEMINIT", "SEMPOST", "SEMGET", "SEMWAIT", "SETC16"),
 )
 """Instructions that are often executed between matrix products and write no row of Src."""
-LEAVES_SRC: Final = np.array([row in {INSTRUCTIONS[name].opcode for name in _LEAVE_SRC} for row in range(256)])
+LEAVES_SRC: Final = _table(_LEAVE_SRC)
 """bool [opcode]. Others are taken to write some row."""
 
-_WRITE_SRC: Final = (
-    *("STOREIND", "UNPACR", "UNPACR_NOP", "MOVD2A", "MOVD2B", "MOVB2A", "TRNSPSRCB", "SHIFTXA", "SHIFTXB"),
+WRITES_SRC: Final = _table(
+    ("STOREIND", "UNPACR", "UNPACR_NOP", "MOVD2A", "MOVD2B", "MOVB2A", "TRNSPSRCB", "SHIFTXA", "SHIFTXB")
 )
-"""Instructions that write cells of Src, beside ZEROSRC. In the C library nothing else does, so `t.src_fresh` is 1 there
-in a new tile."""
-WRITES_SRC: Final = np.array([row in {INSTRUCTIONS[name].opcode for name in _WRITE_SRC} for row in range(256)])
-"""bool [opcode]."""
+"""bool [opcode]: instructions that write cells of Src, beside ZEROSRC. In the C library nothing else does, so
+`t.src_fresh` is 1 there in a new tile."""
 
 
 @kernel(forceinline=True)

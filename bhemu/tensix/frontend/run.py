@@ -87,7 +87,8 @@ def note_fault(t: TileRecord, thread: Int, word: Int) -> None:
 def issue_queued(t: TileRecord, table: Table, thread: Int, cycles: Int) -> Any:
     """(status, cycles left): words of a thread, one a cycle, as long as they end no wait of another one.
 
-    They come from the queue after the expanders that the official simulator has.
+    They come from the queue after the expanders that the official simulator has. Such words write no row of Src:
+    there is nothing for `note_word`.
     """
     f = t.frontend
     left = cycles
