@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 
 from bhemu.isa.instructions import BY_OPCODE
 from bhemu.machine import compile_progress
-from bhemu.machine.cache import cache_directory
+from bhemu.machine.cache import can_store
 from bhemu.machine.codegen import makes_linkable_code
 from bhemu.machine.compiler import JIT, package_path, tell
 from bhemu.tensix.coprocessor import ensure_handlers, ensure_place, not_compiled
@@ -53,7 +53,7 @@ class Ahead:
         _looked_for.update(new)
         handlers, others = not_compiled([part for part in new if part >= 0], [-part for part in new if part < 0])
         parts = [-place for place in others] + sorted(handlers, key=lambda opcode: _unit(opcode) not in _LONG)
-        if len(parts) < WORTH or not os.access(cache_directory().parent, os.W_OK):
+        if len(parts) < WORTH or not can_store():
             return
         self._todo.extend(parts)
         self._children = [_Child(self._todo) for _ in range(min(processors, len(parts) // 2) - 1)]

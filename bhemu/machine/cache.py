@@ -82,6 +82,13 @@ def _is_trusted(directory: Path) -> bool:
     return True
 
 
+def can_store() -> bool:
+    """True when what `store` writes can be fetched later, as far as one can tell without writing."""
+    place = cache_directory().absolute()
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    return there.is_dir() and os.access(there, os.W_OK) and _is_trusted(there)
+
+
 def _digest(path: Path, content: bytes) -> bytes:
     digest = hashlib.blake2b(path.name.encode() + b"\0", digest_size=_DIGEST_BYTES)
     digest.update(content)

@@ -5,9 +5,7 @@ whose sections may be anywhere in the address space; a linker cannot put that in
 the small model must be within 2 GiB of each other, so those of an object get one piece of memory (llvmlite's memory
 manager). How large that has to be LLVM counts too low: `give_room` says more.
 
-A kernel, which only compiled code calls, is kept as LLVM's intermediate code until an entry is made of it and of all
-that it calls: what is optimized and turned into machine code is the entry, once. Numba by itself does both for each
-function, which takes twice the time.
+The functions below an entry are kernels (machine/numba_steps.py): intermediate code until the entry is made of them.
 """
 
 from __future__ import annotations
@@ -24,17 +22,15 @@ from typing import Any
 
 import llvmlite.binding
 import numba
-from numba import _dynfunc, njit, types  # type: ignore[attr-defined]
+from numba import njit, types
 from numba.core import config as _numba_config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
-from numba.core.compiler import Compiler, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.lowering import Lower
+from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
-from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
+from bhemu.machine.numba_steps import AlignedCompiler, KernelCompiler, SeldomCompiler, has_vectors
 from bhemu.machine.types import AnyInt
 
 numba_config: Any = _numba_config  # its attributes are made at run time
@@ -157,128 +153,9 @@ def record_of(record: types.Record) -> Any:
     return at
 
 
-class _KernelLibrary(JITCodeLibrary):
-    """The intermediate code of a kernel and of all that it calls, to be linked into entries."""
-
-    def finalize(self) -> None:
-        for library in dict.fromkeys(self._linking_libraries):
-            intermediate: Any = library
-            self._final_module.link_in(intermediate._get_module_for_linking(), preserve=True)
-        self._finalized = True
-
-
-_VECTOR_ROOMS = tuple(f"bhemu.tensix.{room}." for room in ("matrix", "pack", "unpack", "vector"))
-_WIDEST = 64
-"""Bytes of the widest registers."""
-
-
-def _has_vectors(module: str) -> bool:
-    return module.startswith(_VECTOR_ROOMS)
-
-
-class _AlignedLower(Lower):
-    """A function whose frame is aligned to the widest registers.
-
-    LLVM keeps what does not fit into registers on the stack, which is aligned to 16 bytes. There up to every second
-    access of 32 bytes, and most of 64, are to two lines of the processor's cache.
-    """
-
-    def setup_function(self, fndesc: Any) -> None:
-        super().setup_function(fndesc)  # type: ignore[no-untyped-call]
-        if self._is_aligned(fndesc.modname):
-            self.function.attributes.alignstack = _WIDEST
-            self.function.attributes.add("nounwind")  # llvmlite writes the alignment only beside another attribute
-
-    def _is_aligned(self, module: str) -> bool:
-        return True
-
-
-class _KernelLower(_AlignedLower):
-    """The same, of functions of units with vectors alone."""
-
-    def _is_aligned(self, module: str) -> bool:
-        return _has_vectors(module)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
-class _KernelLowering(NativeLowering):
-    """Numba's last step, without machine code."""
-
-    _name = "bhemu_kernel_lowering"
-
-    @property
-    def lowering_class(self) -> type[Lower]:
-        return _KernelLower
-
-    def run_pass(self, state: Any) -> bool:
-        context = state.targetctx
-        library: Any = _KernelLibrary
-        state.library = library(context.codegen(), state.func_id.func_qualname)
-        state.flags.no_compile = True
-        super().run_pass(state)  # type: ignore[no-untyped-call]
-        lowered = state["cr"]
-        # What Numba knows the function by: an object that Python could call, at no address.
-        fndesc = lowered.fndesc
-        key = _dynfunc.make_function(
-            fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "kernel", 0, lowered.env, (state.library,)
-        )
-        context.insert_user_function(key, fndesc, [state.library])
-        state["cr"] = lowered._replace(cfunc=key)
-        return True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
-class _SeldomLowering(_KernelLowering):
-    """The same for a function that LLVM must not inline."""
-
-    _name = "bhemu_seldom_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        super().run_pass(state)
-        name = state["cr"].fndesc.mangled_name
-        state.library._final_module.get_function(name).add_function_attribute("noinline")
-        return True
-
-
-class _KernelCompiler(Compiler):
-    """Numba's steps for a kernel."""
-
-    lowering: type[NativeLowering] = _KernelLowering
-
-    def define_pipelines(self) -> list[PassManager]:
-        builder: Any = DefaultPassBuilder
-        steps: Any = builder.define_nopython_pipeline(self.state)
-        steps.passes = [
-            (self.lowering, description) if step is NativeLowering else (step, description)
-            for step, description in steps.passes
-        ]
-        steps._finalized = False
-        steps.finalize()
-        return [steps]
-
-
-class _SeldomCompiler(_KernelCompiler):
-    lowering = _SeldomLowering
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
-class _AlignedLowering(NativeLowering):
-    """Numba's last step for an entry, into which LLVM inlines kernels with vectors."""
-
-    _name = "bhemu_aligned_lowering"
-
-    @property
-    def lowering_class(self) -> type[Lower]:
-        return _AlignedLower
-
-
-class _AlignedCompiler(_KernelCompiler):
-    lowering = _AlignedLowering
-
-
-KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
+KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
-SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": _SeldomCompiler, "forceinline": False}
+SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": SeldomCompiler, "forceinline": False}
 """For what a loop calls seldom: inlined, it would take registers of the processor away from the loop."""
 
 
@@ -320,7 +197,7 @@ def compile_function(
             return body(record_at(address), a, b, c)  # type: ignore[no-any-return]
 
     signature = types.int64(types.int64, *[types.int64] * arguments)
-    compiler_class = _AlignedCompiler if _has_vectors(function.__module__) else Compiler
+    compiler_class = AlignedCompiler if has_vectors(function.__module__) else Compiler
     compiled = numba.cfunc(signature, pipeline_class=compiler_class, error_model="numpy", _nrt=False)(entry)  # type: ignore[call-arg]
     return compiled._wrapper_name, compiled._library  # type: ignore[attr-defined]
 

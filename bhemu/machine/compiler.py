@@ -20,9 +20,10 @@ import marshal
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any, Protocol
 
 from numba import types
@@ -75,7 +76,7 @@ class _Module:
     Attributes:
         imports: dotted names of this package; some may not be modules but what modules contain.
         tables: file names of tables in its strings.
-        code: hash of its syntax tree: comments, docstrings and lines do not count.
+        code: hash of Python's code of it: comments, docstrings and lines do not count.
     """
 
     imports: tuple[str, ...]
@@ -83,28 +84,50 @@ class _Module:
     code: bytes
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """The tree without its strings that are statements: docstrings, and the strings below constants."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                line
-                for line in body
-                if not (
-                    isinstance(line, ast.Expr)
-                    and isinstance(line.value, ast.Constant)
-                    and isinstance(line.value.value, str)
-                )
-            ]
-    return tree
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements of a module, those in blocks too, after their docstrings have been taken away.
+
+    The strings below constants are nothing to Python, and the others in place of a docstring would become one.
+    """
+    todo: list[Any] = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                kept = [line for line in block if not _is_text(line)]
+                setattr(node, name, kept if kept or not block else [ast.copy_location(ast.Pass(), block[0])])
+                todo += kept
+
+
+def _is_text(line: ast.AST) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+
+
+def _constant_text(value: object) -> str:
+    """A constant of a code, in the same text in each process: sets of strings have another order in each."""
+    if isinstance(value, CodeType):
+        return _code_text(value)
+    if isinstance(value, tuple):
+        return f"({','.join(map(_constant_text, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_constant_text, value)))}}}"
+    return repr(value)
+
+
+def _code_text(code: CodeType) -> str:
+    """All that a code is, without its lines."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_name
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    table = getattr(code, "co_exceptiontable", b"")
+    return f"<{code.co_code!r} {table!r} {names} {counts} {_constant_text(code.co_consts)}>"
 
 
 def _read(text: bytes, package: tuple[str, ...]) -> _Module:
-    tree = _without_docstrings(ast.parse(text))
+    tree = ast.parse(text)
     imports: set[str] = set()
-    strings: list[str] = []
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -112,12 +135,10 @@ def _read(text: bytes, package: tuple[str, ...]) -> _Module:
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             stem = ".".join(base + ([node.module] if node.module else []))
             names = [stem] + [f"{stem}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.append(node.value)
         imports.update(name for name in names if name.split(".")[0] == _NAME)
-    tables = {name for line in strings for name in re.findall(r"\w+\.(?:toml|tsv)\b", line)}
-    code = hashlib.sha256(ast.dump(tree).encode()).digest()
-    return _Module(tuple(sorted(imports)), tuple(sorted(tables)), code)
+    code = _code_text(compile(tree, "", "exec", dont_inherit=True, optimize=0))
+    tables = re.findall(r"\w+\.(?:toml|tsv)\b", code)
+    return _Module(tuple(sorted(imports)), tuple(sorted(set(tables))), hashlib.sha256(code.encode()).digest())
 
 
 class _KnownModules:
@@ -129,7 +150,7 @@ class _KnownModules:
         self._saves = False
 
     def of(self, text: bytes, package: tuple[str, ...]) -> _Module:
-        # Versions of Python differ in their syntax trees.
+        # Versions of Python differ in their code.
         key = hashlib.sha256(repr((sys.version_info[:3], package)).encode() + text).digest()
         if self._known is None:
             self._path = cache_directory() / "modules.bin"

@@ -51,3 +51,13 @@ def test_process_that_cannot_compile_leaves_it_to_this_one(tmp_path: Path) -> No
     _, mine, left = compiled_ahead(tmp_path, "/bin/false")
     assert int(mine) == 4 or left.strip() != "[]"  # the part that it was given is compiled when it is needed
     assert int(mine) >= 3
+
+
+def test_directories_of_the_cache_need_not_be_there(tmp_path: Path) -> None:
+    assert compiled_ahead(tmp_path / "of a new" / "home", sys.executable)[0] == "1"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files")
+def test_nothing_is_compiled_ahead_for_a_cache_that_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert compiled_ahead(tmp_path / "cache", sys.executable)[0] == "0"
