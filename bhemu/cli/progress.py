@@ -11,7 +11,7 @@ from bhemu.cli.report import messages
 
 REDRAW_SECONDS = 0.1
 REPEAT_SECONDS = 10.0
-"""Between two lines about compiling, where there is no terminal."""
+"""Between two lines about how far it is, where there is no terminal."""
 
 
 @contextmanager
@@ -32,8 +32,7 @@ def parts_compiled() -> Iterator[Callable[[str, int], None]]:
 
 
 class Progress:
-    """A status line while something runs; on no terminal, a line now and then while something has to be
-    compiled.
+    """A status line while something runs; on no terminal, a line every two seconds while something has to be compiled.
 
     Args:
         silent: show nothing.
@@ -68,15 +67,16 @@ class Progress:
             self._status.stop()
 
     def _compiling(self, name: str) -> None:
-        from bhemu.machine.compile_progress import counted, describe
+        from bhemu.machine.compile_progress import counted, describe, tell
 
-        counted(name)
         self.compiled.append(name)
-        if self._status is not None:
-            self._status.update(describe(name))
-        elif not self._silent and time.monotonic() - self._told > REPEAT_SECONDS:
-            self._told = time.monotonic()
-            self._console.print(describe(name) if len(self.compiled) > 1 else "compiling (first run only) ...")
+        if self._silent or self._status is not None:
+            counted(name)
+            self.show(describe(name))
+        else:
+            if len(self.compiled) == 1:
+                self._console.print("compiling (first run only) ...")
+            tell(name)
 
     @property
     def is_due(self) -> bool:

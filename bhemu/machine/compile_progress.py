@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-PATIENCE: Final = 2.0
+PATIENCE: Final = 1.8
 """Seconds of compiling that pass in silence."""
-REPEAT: Final = 10.0
-"""Seconds between two lines, where standard error is not a terminal."""
+REPEAT: Final = 1.8
+"""Seconds between two lines, where standard error is not a terminal: it is never silent for two seconds."""
 REDRAW: Final = 1.0
 """The same on a terminal, where a line replaces the one before."""
 
