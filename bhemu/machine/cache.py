@@ -62,11 +62,10 @@ def _reach_of_others(status: os.stat_result) -> str | None:
     return None
 
 
-@functools.cache
-def _is_trusted(directory: Path) -> bool:
-    """True when only this user, or the administrator, can put files there. A refusal is reported once."""
+def _reach_into(directory: Path) -> str | None:
+    """How another user can put files into a directory; None when only this user and the administrator can."""
     if not _HAS_OWNERS:
-        return True
+        return None
     place = directory.absolute()
     for folder in (place, *place.parents):  # who can write to a parent can put another directory in its place,
         status = folder.stat()
@@ -74,19 +73,26 @@ def _is_trusted(directory: Path) -> bool:
         if folder != place and status.st_mode & stat.S_ISVTX and status.st_uid in (os.getuid(), 0):
             reason = None  # unless it is like /tmp, where others cannot replace what is not theirs
         if reason is not None:
-            _say_once(
-                f"the compile cache {directory} is not used: {folder} {reason}. "
-                f"Change that (chmod go-w {folder}), or name a directory of your own in $BHEMU_CACHE"
-            )
-            return False
-    return True
+            return f"{folder} {reason}. Change that (chmod go-w {folder})"
+    return None
+
+
+@functools.cache
+def _is_trusted(directory: Path) -> bool:
+    """True when only this user, or the administrator, can put files there. A refusal is reported once."""
+    reason = _reach_into(directory)
+    if reason is not None:
+        _say_once(
+            f"the compile cache {directory} is not used: {reason}, or name a directory of your own in $BHEMU_CACHE"
+        )
+    return reason is None
 
 
 def can_store() -> bool:
     """True when what `store` writes can be fetched later, as far as one can tell without writing."""
     place = cache_directory().absolute()
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    return there.is_dir() and os.access(there, os.W_OK) and _is_trusted(there)
+    there = next(folder for folder in (place, *place.parents) if os.path.exists(folder))
+    return there.is_dir() and os.access(there, os.W_OK) and _reach_into(there) is None
 
 
 def _digest(path: Path, content: bytes) -> bytes:

@@ -20,7 +20,7 @@ import marshal
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -84,21 +84,20 @@ class _Module:
     code: bytes
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """All statements of a module, those in blocks too, after their docstrings have been taken away.
+def _without_texts(tree: ast.Module) -> list[ast.AST]:
+    """All statements of a module, those in blocks too, after those that are only strings have been taken away.
 
-    The strings below constants are nothing to Python, and the others in place of a docstring would become one.
+    These are docstrings, and the strings below constants, which would become docstrings where they come first.
     """
-    todo: list[Any] = [tree]
-    while todo:
-        node = todo.pop()
-        yield node
+    found: list[Any] = [tree]
+    for node in found:
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             block = getattr(node, name, None)
-            if isinstance(block, list):
+            if isinstance(block, list) and block:
                 kept = [line for line in block if not _is_text(line)]
-                setattr(node, name, kept if kept or not block else [ast.copy_location(ast.Pass(), block[0])])
-                todo += kept
+                setattr(node, name, kept or [ast.copy_location(ast.Pass(), block[0])])
+                found += kept
+    return found
 
 
 def _is_text(line: ast.AST) -> bool:
@@ -127,7 +126,7 @@ def _code_text(code: CodeType) -> str:
 def _read(text: bytes, package: tuple[str, ...]) -> _Module:
     tree = ast.parse(text)
     imports: set[str] = set()
-    for node in _statements(tree):
+    for node in _without_texts(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

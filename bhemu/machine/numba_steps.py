@@ -21,6 +21,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.lowering import Lower
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import (
     AnnotateTypes,
     IRLegalization,
@@ -229,7 +230,9 @@ _numbas_call_type: Any = BaseFunction.get_call_type
 
 def _call_type(function: Any, context: Any, args: Iterable[Any], kws: dict[str, Any]) -> Any:
     """What a call of an operator, or of a function of Numba's, is with these types; see Numba's method."""
-    key = (*args, *kws.items())
+    # As Numba does for what it compiles: an implementation belongs to the options of the function that calls it, too.
+    options: Any = ConfigStack
+    key = (context, options.top_or_none(), *args, *kws.items())
     known = vars(function).setdefault("_bhemu_call_types", {})
     if key not in known:
         known[key] = _numbas_call_type(function, context, args, kws)

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import NumbaError
+from numba.extending import overload
 from numba.np.numpy_support import from_dtype
 
 from bhemu.machine.codegen import JIT, compile_function
@@ -129,3 +131,44 @@ def test_frames_of_units_with_vectors_are_aligned_to_the_widest_registers(room: 
     entry_of_a_room.__module__ = room
     _, library = compile_function(entry_of_a_room, None, 2, from_dtype(np.dtype([("word", "i8")])))
     assert ("alignstack=64" in str(library._final_module)) == is_aligned
+
+
+@kernel
+def with_a_closure(x):  # type: ignore[no-untyped-def]
+    def more(y):  # type: ignore[no-untyped-def]
+        return y + x
+
+    return more(2)
+
+
+@kernel
+def with_arrays(x):  # type: ignore[no-untyped-def]
+    values = np.arange(x)
+    return (values + values)[0]
+
+
+@pytest.mark.parametrize("refused", [with_a_closure, with_arrays])
+def test_kernels_for_which_steps_of_numba_are_left_out_are_refused(refused) -> None:  # type: ignore[no-untyped-def]
+    def entry(record, a, b):  # type: ignore[no-untyped-def]
+        return refused(a)
+
+    with pytest.raises(NumbaError):
+        compile_function(entry, None, 2, from_dtype(np.dtype([("word", "i8")])))
+
+
+def quotient(a, b):  # type: ignore[no-untyped-def]
+    raise NotImplementedError  # only compiled code calls it
+
+
+@overload(quotient)
+def quotient_of(a, b):  # type: ignore[no-untyped-def]
+    return lambda a, b: a // b
+
+
+def test_what_numba_looks_up_once_belongs_to_the_options_of_the_caller() -> None:
+    def call(a, b):  # type: ignore[no-untyped-def]
+        return quotient(a, b)
+
+    assert njit(error_model="numpy")(call)(1, 0) == 0
+    with pytest.raises(ZeroDivisionError):
+        njit(error_model="python")(call)(1, 0)
