@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import IO, Any, Final
 
+from bhemu.compiling import progress as compile_progress
 from bhemu.isa.instructions import BY_OPCODE
-from bhemu.machine import compile_progress
 from bhemu.machine.cache import can_store
 from bhemu.machine.codegen import makes_linkable_code
 from bhemu.machine.compiler import JIT, package_path, tell

@@ -59,7 +59,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        from bhemu.machine.compile_progress import tell
+        from bhemu.compiling.progress import tell
         from bhemu.machine.compiler import on_compile
 
         on_compile(tell)
@@ -67,7 +67,7 @@ class Progress:
             self._status.stop()
 
     def _compiling(self, name: str) -> None:
-        from bhemu.machine.compile_progress import counted, describe, tell
+        from bhemu.compiling.progress import counted, describe, tell
 
         self.compiled.append(name)
         if self._silent or self._status is not None:

@@ -5,7 +5,7 @@ whose sections may be anywhere in the address space; a linker cannot put that in
 the small model must be within 2 GiB of each other, so those of an object get one piece of memory (llvmlite's memory
 manager). How large that has to be LLVM counts too low: `give_room` says more.
 
-The functions below an entry are kernels (machine/numba_steps.py): intermediate code until the entry is made of them.
+The functions below an entry are kernels (compiling/steps.py): intermediate code until the entry is made of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from bhemu.machine.numba_steps import AlignedCompiler, KernelCompiler, SeldomCompiler, has_vectors
+from bhemu.compiling.steps import AlignedCompiler, KernelCompiler, SeldomCompiler, has_vectors
 from bhemu.machine.types import AnyInt
 
 numba_config: Any = _numba_config  # its attributes are made at run time

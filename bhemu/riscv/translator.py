@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from bhemu.compiling import progress as compile_progress
 from bhemu.errors import ConfigurationError
-from bhemu.machine import compile_progress
 from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled
 from bhemu.riscv.code_memory import READ_EXECUTE
 from bhemu.riscv.translate import translate_entry

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from bhemu.compiling import progress as compile_progress
 from bhemu.errors import BhemuError, UndefinedBehavior, Unimplemented
 from bhemu.isa.assembler import disassemble
 from bhemu.isa.instructions import BY_OPCODE
-from bhemu.machine import compile_progress, dispatch
+from bhemu.machine import dispatch
 from bhemu.machine.compiler import JIT, Entry, compile_entry, is_compiled, on_compile
 from bhemu.machine.dispatch import MACRO_CYCLE, PLACES
 from bhemu.machine.faults import FAULTS

@@ -9,10 +9,10 @@ import pytest
 
 import bhemu
 from bhemu.api.tile_programs import opcodes_of
+from bhemu.compiling import progress as compile_progress
 from bhemu.isa import INSTRUCTIONS, to_ttinsn
 from bhemu.loader import boot
 from bhemu.loader.elf import load_elf
-from bhemu.machine import compile_progress
 from bhemu.programs.run import _mnemonics
 from tests.loader.boot_programs import write_elf
 
