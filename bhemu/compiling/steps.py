@@ -129,6 +129,8 @@ class _KernelLowering(NativeLowering):
         library: Any = KernelLibrary
         state.library = library(context.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
+        if state.pipeline.is_inlined:
+            state.flags.forceinline = True
         super().run_pass(state)  # type: ignore[no-untyped-call]
         lowered = state["cr"]
         # What Numba knows the function by: an object that Python could call, at no address.
@@ -208,6 +210,14 @@ class KernelCompiler(Compiler):
     """Numba's steps for a kernel."""
 
     lowering: type[NativeLowering] = _KernelLowering
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)  # type: ignore[no-untyped-call]
+        # Numba hands this option on to what the function calls, if that is not compiled yet: machine code would depend
+        # on what a process has compiled before.
+        flags = self.state.flags
+        self.is_inlined = bool(flags.forceinline)
+        flags.discard("forceinline")
 
     def define_pipelines(self) -> list[PassManager]:
         return [_steps(self.lowering)]

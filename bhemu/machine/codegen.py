@@ -11,12 +11,14 @@ The functions below an entry are kernels (compiling/steps.py): intermediate code
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import platform
 import secrets
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
@@ -155,7 +157,7 @@ def record_of(record: types.Record) -> Any:
 
 KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
-SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": SeldomCompiler, "forceinline": False}
+SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": SeldomCompiler}
 """For what a loop calls seldom: inlined, it would take registers of the processor away from the loop."""
 
 
@@ -173,6 +175,19 @@ def _text_of_record(record: Any) -> str:
 _record.__repr__ = _text_of_record
 
 
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Let garbage be until an entry is compiled: to look for it takes a tenth of the time, and there is little."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_garbage_kept()
 def compile_function(
     function: Callable[..., AnyInt], source: str | None, arguments: int, record: types.Record
 ) -> tuple[str, Any]:

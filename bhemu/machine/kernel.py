@@ -60,7 +60,7 @@ def kernel(function: Any = None, **options: bool) -> Any:
     """Decorator, with or without an option.
 
     Args:
-        forceinline: inline it wherever it is called, and what it calls, as Numba hands the option on.
+        forceinline: inline it wherever it is called. Without the option LLVM decides.
         seldom: inline it nowhere: it is called seldom, from a loop that is executed often or at several places.
     """
     if function is None:

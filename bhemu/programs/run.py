@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from bhemu.errors import FormatError, ProgramError
 from bhemu.formats import as_numpy, decode
 from bhemu.formats.files import save
 from bhemu.isa.instructions import INSTRUCTIONS
+from bhemu.programs.mnemonics import mnemonics_of
 from bhemu.programs.program import Program
 from bhemu.programs.schedule import Schedule
 from bhemu.programs.tensors import Tensor
@@ -119,26 +119,6 @@ def _arrays(inputs: Mapping[str, Any]) -> dict[str, Array]:
     return {name: as_numpy(values) for name, values in checks.mapping(inputs, "inputs").items()}
 
 
-def _mnemonics(program: Program) -> set[str]:
-    """Instructions that the threads' functions, and the functions that they call by name, mention."""
-    found: set[str] = set()
-    todo: list[Any] = [function for function in program.threads if function is not None]
-    known: set[int] = set()
-    while todo:
-        function = todo.pop()
-        code = getattr(function, "__code__", None)
-        if code is None or id(code) in known:
-            continue
-        known.add(id(code))
-        codes = [code, *(constant for constant in code.co_consts if isinstance(constant, CodeType))]
-        names = {name for each in codes for name in each.co_names}
-        found |= names & INSTRUCTIONS.keys()
-        scope = getattr(function, "__globals__", {})
-        todo += [scope[name] for name in names if name in scope]
-        todo += [getattr(scope[module], name, None) for module in names & scope.keys() for name in names]
-    return found
-
-
 @checked
 def run_program(
     program: Program,
@@ -174,7 +154,7 @@ def run_program(
     program.choose({} if settings is None else settings)
     program.bind(given)
     rng = np.random.default_rng(seed)
-    opcodes = {INSTRUCTIONS[name].opcode for name in _mnemonics(program)}
+    opcodes = {INSTRUCTIONS[name].opcode for name in mnemonics_of(program)}
     expect(opcodes)
     with Ahead(opcodes):
         tile = Tile(allow_open=allow_open)  # compiles a part itself

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from bhemu.programs.tensors import Tensor
 
 NOP_WORD: Final = encode("NOP")
+ISSUED_BY: Final = {
+    "config": ("SETC16", "RMWCIB0", "RMWCIB1", "RMWCIB2", "RMWCIB3"),
+    "record": ("REPLAY",),
+    "replay": ("REPLAY",),
+}
+"""Instructions that attributes of `Core` issue, beside those of their own names."""
 
 
 @checked

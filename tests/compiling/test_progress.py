@@ -7,13 +7,11 @@ import time
 
 import pytest
 
-import bhemu
 from bhemu.api.tile_programs import opcodes_of
 from bhemu.compiling import progress as compile_progress
 from bhemu.isa import INSTRUCTIONS, to_ttinsn
 from bhemu.loader import boot
 from bhemu.loader.elf import load_elf
-from bhemu.programs.run import _mnemonics
 from tests.loader.boot_programs import write_elf
 
 pytestmark = pytest.mark.plain
@@ -72,21 +70,6 @@ def test_environment_silences_the_library(monkeypatch: pytest.MonkeyPatch) -> No
     with compile_progress.getting("A"):
         compile_progress.tell("A")
         assert compile_progress._teller._thread is None
-
-
-def post(core: bhemu.Core) -> None:
-    core.SEMPOST(sem_sel=2)
-
-
-def test_instructions_of_a_program_are_those_that_its_functions_mention() -> None:
-    program = bhemu.Program("test")
-
-    @program.math
-    def math(core: bhemu.Core) -> None:
-        [core.ZEROACC(clear_mode=3) for _ in range(2)]
-        post(core)
-
-    assert _mnemonics(program) == {"ZEROACC", "SEMPOST"}
 
 
 def test_opcodes_of_an_elf_file_are_those_of_its_ttinsn_words(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import subprocess
 import sys
 
@@ -172,3 +173,44 @@ def test_what_numba_looks_up_once_belongs_to_the_options_of_the_caller() -> None
     assert njit(error_model="numpy")(call)(1, 0) == 0
     with pytest.raises(ZeroDivisionError):
         njit(error_model="python")(call)(1, 0)
+
+
+def test_what_is_inlined_does_not_depend_on_what_was_compiled_before() -> None:
+    """Numba hands `forceinline` on to functions that are not compiled yet."""
+
+    @kernel
+    def smallest(a, b):  # type: ignore[no-untyped-def]
+        return min(a, b)
+
+    @kernel(forceinline=True)
+    def inlined(a, b):  # type: ignore[no-untyped-def]
+        return smallest(a, b)
+
+    @kernel
+    def called(a, b):  # type: ignore[no-untyped-def]
+        return inlined(a, b)
+
+    def entry(record, a, b):  # type: ignore[no-untyped-def]
+        return called(a, b)
+
+    compile_function(entry, None, 2, from_dtype(np.dtype([("word", "i8")])))
+    inline = set()
+    for function in (smallest, inlined, called):
+        (known,) = function.overloads.values()
+        code = known.library._final_module.get_function(known.fndesc.mangled_name)
+        inline |= {function.__name__} if b"alwaysinline" in list(code.attributes) else set()
+    assert inline == {"inlined"}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_program_collects_garbage_after_compiling_as_it_did_before(is_on: bool) -> None:
+    def entry(record, a, b):  # type: ignore[no-untyped-def]
+        return a + b
+
+    was_on = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        compile_function(entry, None, 2, from_dtype(np.dtype([("word", "i8")])))
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()

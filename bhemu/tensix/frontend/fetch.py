@@ -55,7 +55,7 @@ def _passes_expanders(f: FrontendRecord, thread: Int, word: Int) -> Bool:
     return is_plain and has_room and _is_expanded(f, thread)
 
 
-@kernel
+@kernel(forceinline=True)
 def _to_ready(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
     """Put a word into the queue after the expanders."""
     at = (np.int64(f.ready_head[thread]) + np.int64(f.ready_count[thread])) % READY_SLOTS
@@ -108,7 +108,7 @@ def is_idle(t: TileRecord, thread: Int) -> Bool:
     return is_drained(t, thread) and t.frontend.wait_word[thread] == 0
 
 
-@kernel
+@kernel(forceinline=True)
 def _to_gate(f: FrontendRecord, thread: Int, word: Int, line: Int) -> None:
     f.gate_word[thread] = np.uint32(word)
     f.gate_line[thread] = line
@@ -146,7 +146,7 @@ def take_ready(t: TileRecord, thread: Int, head: Int, count: Int, word: Int, lin
     f.ready_head[thread] = 0 if count == 0 else head % READY_SLOTS
 
 
-@kernel
+@kernel(forceinline=True)
 def fetch_ready(t: TileRecord, thread: Int) -> bool:
     """`expand`, from the queue after the expanders that the official simulator has (tile E43)."""
     f = t.frontend

@@ -132,14 +132,14 @@ def stream_reached(t: TileRecord, thread: Int, word: Int) -> Bool:
     return reached >= target
 
 
-@kernel
+@kernel(forceinline=True)
 def block_mask(wait: Int) -> Int:
     """Block mask of a latched wait word."""
     mask = (wait >> 15) & 0x1FF
     return mask if mask != 0 else DEFAULT_BLOCK
 
 
-@kernel
+@kernel(forceinline=True)
 def is_held(wait: Int, opcode: Int) -> Bool:
     """True when the latched wait holds words of this opcode."""
     mask = block_mask(wait)

@@ -159,7 +159,7 @@ def make_issue(observer: WordObserver) -> tuple[Any, Any]:
             note_fault(t, thread, word)
         return status
 
-    @kernel
+    @inline
     def issue_in_simulator_order(t: TileRecord, table: Table, thread: Int, log: LogAddress) -> Any:
         """As the official simulator does it: a wait holds every word, and to latch one takes no time (tile E43)."""
         if t.frontend.wait_word[thread] != 0:

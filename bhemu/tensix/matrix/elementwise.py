@@ -186,7 +186,7 @@ def _multiply_bf16_rows(t: TileRecord, phase: Int, a_row: Int, b_row: Int, b_ste
     return _ROWS
 
 
-@kernel
+@kernel(forceinline=True)
 def _multiply_bf16(t: TileRecord, phase: Int, a_row: Int, b_row: Int, b_step: Int, spread: bool, row: Int) -> Int:
     """Products into the BF16 view, as `_add_bf16` does sums; operands are `_are_bf16`."""
     if phase == 0:  # which takes fewer steps, and for many operations is the only one
