@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,19 @@ class Helper(Base):
         core.INCRWC(rwc_d=1)
 
 
+class Computing:
+    """Computes its attributes, and refuses this one."""
+
+    clear = Base.clear
+
+    def __getattr__(self, name: str) -> None:
+        raise bhemu.BhemuError(name)
+
+
+computing = Computing()
+post_later = functools.partial(post)
+
+
 def mentioned(math) -> set[str]:  # type: ignore[no-untyped-def]
     program = bhemu.Program("test")
     program.math(math)
@@ -55,6 +69,15 @@ def test_methods_of_classes_and_of_their_bases_are_looked_at() -> None:
         Helper(core).clear()
 
     assert mentioned(math) == {"ZEROACC", "SEMWAIT", "INCRWC"}
+
+
+def test_objects_are_looked_at_without_asking_them() -> None:
+    def math(core: bhemu.Core) -> None:
+        computing.clear()
+        print(computing.tiles)
+        post_later(core)
+
+    assert mentioned(math) == {"ZEROACC", "SEMPOST"}
 
 
 def test_functions_of_an_enclosing_function_are_looked_at() -> None:
