@@ -120,9 +120,7 @@ class _KernelLowering(NativeLowering):
 
     _name = "bhemu_kernel_lowering"
 
-    @property
-    def lowering_class(self) -> type[Lower]:
-        return _KernelLower
+    lowering_class = _KernelLower
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
@@ -162,9 +160,7 @@ class _AlignedLowering(NativeLowering):
 
     _name = "bhemu_aligned_lowering"
 
-    @property
-    def lowering_class(self) -> type[Lower]:
-        return _AlignedLower
+    lowering_class = _AlignedLower
 
 
 # --- all steps --------------------------------------------------------------------------------------

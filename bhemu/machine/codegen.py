@@ -157,7 +157,7 @@ def record_of(record: types.Record) -> Any:
 
 KERNEL: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 """Options of `njit` for what only compiled code calls: no wrapper for Python or C, no machine code of its own."""
-SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": SeldomCompiler}
+SELDOM: dict[str, Any] = {**KERNEL, "pipeline_class": SeldomCompiler, "forceinline": False}
 """For what a loop calls seldom: inlined, it would take registers of the processor away from the loop."""
 
 

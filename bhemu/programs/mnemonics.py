@@ -66,7 +66,7 @@ def mnemonics_of(program: Program) -> set[str]:
         found |= names & INSTRUCTIONS.keys()
         found.update(mnemonic for name in names & ISSUED_BY.keys() for mnemonic in ISSUED_BY[name])
         scope = thing.__globals__
-        todo += [scope[name] for name in names & scope.keys()]
-        todo += [part for name in names & scope.keys() for part in _attributes(scope[name], names)]
+        for name in names & scope.keys():
+            todo += [scope[name], *_attributes(scope[name], names)]
         todo += [_content(cell) for cell in thing.__closure__ or ()]
     return found

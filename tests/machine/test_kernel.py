@@ -157,3 +157,9 @@ def test_plain_python_code_calls_no_kernel() -> None:
                 continue
             found += [f"{path}:{line} {function.name} calls {name}" for name, line in called(function) if name in scope]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+def test_a_function_is_not_inlined_everywhere_and_nowhere() -> None:
+    with pytest.raises(TypeError, match="forceinline"):
+        kernel(seldom=True, forceinline=True)(lambda x: x)
